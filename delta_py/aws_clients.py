@@ -32,13 +32,13 @@ from delta_py.remote_requests import REFUSALS, BeyondTheEnd, NotAnswered, withou
 T = TypeVar("T")
 
 TIMEOUT_SECONDS = 30.0
-_CONNECT_SECONDS = 10.0
+_LONGEST_CONNECT_SECONDS = 10.0
 _DEFAULT_REGION = "us-east-1"
-# Names of errors, or the status if the response had no body.
-_NOT_THERE = {"NoSuchKey", "NoSuchUpload", "NotFound", "404"}
-_TAKEN = {"PreconditionFailed", "412", "ConditionalCheckFailedException"}
-# Status 400 or 403, although the same request may succeed later.
-_BUSY = {
+# Codes of errors: their names, or the HTTP status as a text if the response had no body.
+_MISSING_CODES = {"NoSuchKey", "NoSuchUpload", "NotFound", "404"}
+_EXISTS_CODES = {"PreconditionFailed", "412", "ConditionalCheckFailedException"}
+# These have the status 400 or 403, which is usually a refusal. But the same request may succeed later.
+_REPEATABLE_CODES = {
     "ExpiredToken",  # boto3 fetches a new one if it can
     "ExpiredTokenException",
     "RequestTimeout",
@@ -54,6 +54,7 @@ _BUSY = {
 _REGION = "The bucket lies in another region: name it by the option s3.region."
 _ACCESS = "The credentials may not do that: look at the policies of user and bucket."
 _EXPIRED = "The token has expired: give a new one, or let boto3 find credentials that it renews."
+# What the user can do, by the code of the error. For messages.
 _CURES = {
     "ExpiredToken": _EXPIRED,
     "ExpiredTokenException": _EXPIRED,
@@ -76,8 +77,12 @@ _CURES = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AwsAccess:
-    """The address of a service, and the credentials. credentials_cure: a sentence that says what to do if there are no
-    credentials; endpoint_cure: if nothing is at the address. None means what boto3 finds."""
+    """The address of a service, and the credentials.
+
+    credentials_cure: a sentence that says what to do if there are no credentials. endpoint_cure: a sentence that says what to do
+    if nothing answers at the endpoint. Where a setting is None, boto3 looks for a value (environment, shared files, the machine).
+    is_anonymous: requests are not signed.
+    """
 
     credentials_cure: str
     endpoint_cure: str
@@ -96,8 +101,8 @@ class AwsAccess:
 
 
 class TransactionCancelled(Exception):
-    """DynamoDB did not apply any part of a transaction. reasons: the code of each of its items; `None` for an item
-    that was not the cause."""
+    """DynamoDB did not apply any part of a transaction. reasons: for each of its items, the code of the item's error, or the text
+    "None" if the item was not the cause."""
 
     def __init__(self, message: str, reasons: tuple[str, ...]) -> None:
         super().__init__(message)
@@ -105,11 +110,11 @@ class TransactionCancelled(Exception):
 
 
 def aws_client(service: str, access: AwsAccess, **settings: Any) -> Any:
-    """A client of boto3. settings: of botocore's Config. Raises StorageError if the access settings, or files of credentials, are
-    wrong."""
+    """A client of boto3. service: by boto3's name, such as `s3`. settings: more arguments of botocore's Config. Raises
+    StorageError if the access settings, or files of credentials, are wrong."""
     config = Config(
-        retries={"total_max_attempts": 1, "mode": "standard"},
-        connect_timeout=min(_CONNECT_SECONDS, access.timeout_seconds),
+        retries={"total_max_attempts": 1, "mode": "standard"},  # the caller repeats requests (remote_requests.until_answered)
+        connect_timeout=min(_LONGEST_CONNECT_SECONDS, access.timeout_seconds),
         read_timeout=access.timeout_seconds,
         max_pool_connections=64,
         **({"signature_version": UNSIGNED} if access.is_anonymous else {}),
@@ -133,12 +138,16 @@ def aws_client(service: str, access: AwsAccess, **settings: Any) -> Any:
 
 
 def call_aws(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
-    """One request, whose errors are those of ObjectClient (object_stores/client.py). where: for messages. Raises BeyondTheEnd for
-    a range that begins after the end of the object, TransactionCancelled."""
+    """Run one request, and return its answer. where: the requested object or table, for messages.
+
+    Raises FileNotFoundError; FileExistsError; NotAnswered if the outcome is unknown and the request may be repeated; StorageError
+    if the service refuses, or there are no credentials; BeyondTheEnd for a range that begins after the end of the object;
+    TransactionCancelled.
+    """
     try:
         return request()
     except ClientError as error:
-        raise _meaning(where, access, error) from error
+        raise _exception_for(where, access, error) from error
     except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError) as error:
         message = access.hide(str(error))
         raise StorageError(f"There are no credentials for {where}: {message}. {access.credentials_cure}") from error
@@ -150,23 +159,22 @@ def call_aws(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
         raise StorageError(f"A request to {where} could not be made: {access.hide(str(error))}.") from error
 
 
-def _meaning(where: str, access: AwsAccess, error: ClientError) -> Exception:
-    """The exception that an error of boto3 becomes: the object is missing, exists already, the outcome is unknown, or the
-    store refuses.
-    """
+def _exception_for(where: str, access: AwsAccess, error: ClientError) -> Exception:
+    """The exception that call_aws raises in place of an error response: the object is missing, it exists already, the outcome is
+    unknown, or the store refuses."""
     code = str(error.response.get("Error", {}).get("Code", ""))
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     message = access.hide(str(error))
-    if code in _NOT_THERE:
+    if code in _MISSING_CODES:
         return FileNotFoundError(2, "No such object", where)
-    if code in _TAKEN:
+    if code in _EXISTS_CODES:
         return FileExistsError(errno.EEXIST, "There is an object of that name", where)
     if code == "TransactionCanceledException":
         reasons = tuple(str(reason.get("Code")) for reason in error.response.get("CancellationReasons", ()))
         return TransactionCancelled(message, reasons)
-    if status == 416:
+    if status == 416:  # Range Not Satisfiable
         return BeyondTheEnd()
-    if code in _BUSY or status not in REFUSALS:
+    if code in _REPEATABLE_CODES or status not in REFUSALS:
         return NotAnswered(message, cure=_CURES.get(code))
     cure = _CURES.get(code, "")
     return StorageError(

@@ -1,11 +1,11 @@
 """Backoff: how long to wait before an attempt is repeated.
 
-    contended = Backoff(first_seconds=0.1, longest_seconds=5.0)
-    sleep(contended.wait_seconds(attempt))
+    backoff = Backoff(first_seconds=0.1, longest_seconds=5.0)
+    sleep(backoff.wait_seconds(attempt))        # attempt: 0 after the first failure
 
 The waits double from attempt to attempt, up to a limit. Each is shortened at random, so that writers that failed at the same time
-do not try again at the same time. The loops decide what they repeat, how often, and when they give up. Loops that look at fixed
-intervals whether something has ended do not need this.
+do not try again at the same time. The caller decides what to repeat, how often, and when to give up. A loop that only looks at
+fixed intervals whether something has ended does not need this.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-_MOST_DOUBLINGS = 16  # so that the power stays small, however many attempts there are
+_MOST_DOUBLINGS = 16  # so that 2 ** attempt stays small, however many attempts there are
 
 
 @dataclass(frozen=True, slots=True)

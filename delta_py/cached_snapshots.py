@@ -36,15 +36,17 @@ from delta_py.storage.cache.content_identity import digest_of, has_change_times,
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import DataType, Path
 
-_Version: TypeAlias = "tuple[ObjectStore, LogSegment, bytes | None]"
-"""The last element: the hash of the log's content, if the listing does not identify it."""
-_Contents: TypeAlias = "tuple[tuple[tuple[Path, DataType], ...], bool, bool]"
+_VersionKey: TypeAlias = "tuple[ObjectStore, LogSegment, bytes | None]"
+"""What identifies the content of one version: its store, its listed log files, and a hash of their content. The hash is None if
+the listing alone identifies the content."""
+_BatchArguments: TypeAlias = "tuple[tuple[tuple[Path, DataType], ...], bool, bool]"
 """The arguments of Snapshot.file_batches: stats_leaves, want_whole, want_records."""
 
 
 @dataclass(frozen=True, slots=True)
 class _FileList:
-    """A complete list of files. memory_bytes: of its Arrow memory. size_bytes: of the files."""
+    """All live files of a version. memory_bytes: the Arrow memory of the batches. size_bytes: the sum of the sizes of the
+    files."""
 
     batches: tuple[FileBatch, ...]
     memory_bytes: int
@@ -54,15 +56,15 @@ class _FileList:
 class SnapshotCache:
     """The cache of a process. Threads may share it.
 
-    most_versions: the number of versions whose protocol and metadata are cached. most_bytes: memory for all lists of files,
-    including those that are being read. most_bytes_of_one: a larger list is not cached.
+    most_versions: the maximum number of versions whose protocol and metadata are cached. most_bytes: the maximum memory for all
+    lists of files, including those that are being read. most_bytes_of_one: a list that needs more memory is not cached.
     """
 
     def __init__(self, most_versions: int = 32, most_bytes: int = 256 << 20, most_bytes_of_one: int = 128 << 20) -> None:
         self.most_versions, self.most_bytes, self.most_bytes_of_one = most_versions, most_bytes, most_bytes_of_one
         self._lock = threading.Lock()
-        self._snapshots: OrderedDict[_Version, CachedSnapshot] = OrderedDict()
-        self._lists: OrderedDict[tuple[_Version, _Contents], _FileList] = OrderedDict()
+        self._snapshots: OrderedDict[_VersionKey, CachedSnapshot] = OrderedDict()
+        self._lists: OrderedDict[tuple[_VersionKey, _BatchArguments], _FileList] = OrderedDict()
         self._bytes = 0  # of the cached lists, and of reservations
 
     @property
@@ -70,49 +72,53 @@ class SnapshotCache:
         """The memory of all lists, including those that are being read."""
         return self._bytes
 
-    def snapshot(self, version: _Version, listed_at: float) -> CachedSnapshot | None:
-        """A snapshot that only the caller uses. listed_at: when the caller listed the log."""
+    def snapshot(self, version_key: _VersionKey, listed_at: float) -> CachedSnapshot | None:
+        """A copy of the cached snapshot that only the caller uses; None if the version is not cached. listed_at: when the caller
+        listed the log (time.monotonic). The cached snapshot remembers it, so that it need not list the log again so soon."""
         with self._lock:
-            cached = self._snapshots.get(version)
+            cached = self._snapshots.get(version_key)
             if cached is not None:
-                self._snapshots.move_to_end(version)
+                self._snapshots.move_to_end(version_key)
                 cached._listed_at = max(cached._listed_at, listed_at)
         return None if cached is None else cached.for_another_thread()
 
-    def keep_snapshot(self, version: _Version, snapshot: CachedSnapshot) -> None:
+    def keep_snapshot(self, version_key: _VersionKey, snapshot: CachedSnapshot) -> None:
         with self._lock:
-            self._snapshots.setdefault(version, snapshot.for_another_thread())
+            self._snapshots.setdefault(version_key, snapshot.for_another_thread())
             while len(self._snapshots) > self.most_versions:
                 self._snapshots.popitem(last=False)
 
-    def files(self, version: _Version, contents: _Contents) -> _FileList | None:
+    def files(self, version_key: _VersionKey, arguments: _BatchArguments) -> _FileList | None:
+        """The cached list of a version with the columns and statistics of these arguments; None if it is not cached."""
         with self._lock:
-            cached = self._lists.get((version, contents))
+            cached = self._lists.get((version_key, arguments))
             if cached is not None:
-                self._lists.move_to_end((version, contents))
+                self._lists.move_to_end((version_key, arguments))
             return cached
 
-    def keep_files(self, version: _Version, contents: _Contents, files: _FileList) -> None:
-        """Add a list whose memory was reserved before."""
+    def keep_files(self, version_key: _VersionKey, arguments: _BatchArguments, files: _FileList) -> None:
+        """Add a list whose memory was reserved before. If another thread has added the same list meanwhile, it is replaced, and
+        its memory is released."""
         with self._lock:
-            previous = self._lists.pop((version, contents), None)
-            self._lists[version, contents] = files
+            previous = self._lists.pop((version_key, arguments), None)
+            self._lists[version_key, arguments] = files
             if previous is not None:
                 self._bytes -= previous.memory_bytes
 
-    def reserve(self, size: int) -> bool:
-        """Reserve this many bytes of memory for a list that is being read. If necessary, drop the least recently used lists."""
+    def reserve(self, size_bytes: int) -> bool:
+        """Reserve memory for a list that is being read, and return True. If necessary, drop the least recently used lists.
+        Returns False, and reserves nothing, if the lists that are being read leave too little memory."""
         with self._lock:
-            while self._bytes + size > self.most_bytes and self._lists:
+            while self._bytes + size_bytes > self.most_bytes and self._lists:
                 self._bytes -= self._lists.popitem(last=False)[1].memory_bytes
-            if self._bytes + size > self.most_bytes:
+            if self._bytes + size_bytes > self.most_bytes:
                 return False
-            self._bytes += size
+            self._bytes += size_bytes
             return True
 
-    def release(self, size: int) -> None:
+    def release(self, size_bytes: int) -> None:
         with self._lock:
-            self._bytes -= size
+            self._bytes -= size_bytes
 
     def forget(self) -> None:
         """Drop everything except lists that are being read."""
@@ -127,23 +133,24 @@ SNAPSHOT_CACHE = SnapshotCache()
 
 
 class CachedSnapshot(Snapshot):
-    """A Snapshot with the same guarantees. It pickles as a plain Snapshot."""
+    """A Snapshot that takes protocol, metadata and files from the cache of this process, if they are there. It has the same
+    guarantees as Snapshot, and pickles as a plain Snapshot."""
 
     @classmethod
     def of_segment(cls, store: ObjectStore, segment: LogSegment) -> Self:
-        version = _version(store, segment)
-        cached = None if version is None else SNAPSHOT_CACHE.snapshot(version, segment.listed_at)
+        version_key = _version_key(store, segment)
+        cached = None if version_key is None else SNAPSHOT_CACHE.snapshot(version_key, segment.listed_at)
         if isinstance(cached, cls):
             return cached
         snapshot = super().of_segment(store, segment)
-        if version is not None and _is_unchanged(version):
-            SNAPSHOT_CACHE.keep_snapshot(version, snapshot)
+        if version_key is not None and _is_unchanged(version_key):
+            SNAPSHOT_CACHE.keep_snapshot(version_key, snapshot)
         return snapshot
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Self:
-        version = _version(snapshot.store, snapshot.segment)
-        cached = None if version is None else SNAPSHOT_CACHE.snapshot(version, snapshot.segment.listed_at)
+        version_key = _version_key(snapshot.store, snapshot.segment)
+        cached = None if version_key is None else SNAPSHOT_CACHE.snapshot(version_key, snapshot.segment.listed_at)
         return cached if isinstance(cached, cls) else cls(snapshot.store, *snapshot.parts)
 
     def file_batches(
@@ -152,88 +159,95 @@ class CachedSnapshot(Snapshot):
         want_whole: bool = False,
         want_records: bool = False,
     ) -> Iterator[FileBatch]:
-        version = _version(self.store, self.segment)
-        if version is None:
+        """As Snapshot.file_batches. The batches come from the cache, or are cached when all of them were consumed."""
+        version_key = _version_key(self.store, self.segment)
+        if version_key is None:
             yield from super().file_batches(stats_leaves, want_whole, want_records)
             return
-        contents = (tuple((stats_leaves or {}).items()), want_whole, want_records)
-        files = SNAPSHOT_CACHE.files(version, contents)
+        arguments = (tuple((stats_leaves or {}).items()), want_whole, want_records)
+        files = SNAPSHOT_CACHE.files(version_key, arguments)
         if files is not None:
             self.check_log()
-            if (
-                self._last_listed != self.segment.last_commit.info
-            ):  # the log was copied: it is the same table, but its files may differ
+            is_log_copied = self._last_listed != self.segment.last_commit.info
+            if is_log_copied:  # it is the same table, but its files may differ
                 files = None
         if files is None:
-            yield from self._cached_while_read(version, contents, super().file_batches(stats_leaves, want_whole, want_records))
+            batches_from_log = super().file_batches(stats_leaves, want_whole, want_records)
+            yield from self._cached_while_read(version_key, arguments, batches_from_log)
         else:
             yield from files.batches
             self._num_files, self._size_bytes = sum(batch.files.num_rows for batch in files.batches), files.size_bytes
 
-    def _cached_while_read(self, version: _Version, contents: _Contents, reading: Iterator[FileBatch]) -> Iterator[FileBatch]:
-        """The batches. They are cached when the caller has taken all of them."""
+    def _cached_while_read(
+        self, version_key: _VersionKey, arguments: _BatchArguments, batches_from_log: Iterator[FileBatch]
+    ) -> Iterator[FileBatch]:
+        """The same batches. Their memory is reserved while they are read. When the caller has consumed all of them, they are
+        cached; if the caller stops earlier, the memory is released."""
         batches: list[FileBatch] | None = []
-        reserved = size_bytes = 0
+        reserved_bytes = size_bytes = 0
         try:
-            for batch in reading:
+            for batch in batches_from_log:
                 memory_bytes = _memory_bytes(batch)
                 if (
                     batches is not None
-                    and reserved + memory_bytes <= SNAPSHOT_CACHE.most_bytes_of_one
+                    and reserved_bytes + memory_bytes <= SNAPSHOT_CACHE.most_bytes_of_one
                     and SNAPSHOT_CACHE.reserve(memory_bytes)
                 ):
-                    reserved += memory_bytes
+                    reserved_bytes += memory_bytes
                     size_bytes += pc.sum(batch.files["size"]).as_py() or 0
                     batches.append(batch)
                 else:  # there is no room: return the batches, but do not cache them
                     batches = None
-                    SNAPSHOT_CACHE.release(reserved)
-                    reserved = 0
+                    SNAPSHOT_CACHE.release(reserved_bytes)
+                    reserved_bytes = 0
                 yield batch
-            if batches is not None and _is_unchanged(version):
-                SNAPSHOT_CACHE.keep_files(version, contents, _FileList(tuple(batches), reserved, size_bytes))
-                reserved = 0
+            if batches is not None and _is_unchanged(version_key):
+                SNAPSHOT_CACHE.keep_files(version_key, arguments, _FileList(tuple(batches), reserved_bytes, size_bytes))
+                reserved_bytes = 0
         finally:
-            SNAPSHOT_CACHE.release(reserved)
+            SNAPSHOT_CACHE.release(reserved_bytes)
 
 
-def _version(store: ObjectStore, segment: LogSegment) -> _Version | None:
-    """The identity of a version; None for a version that is not cached."""
-    infos = [file.info for file in _files_of(segment)]
-    if coordination_of(store) is not None or not all(map(is_settled, infos)):
+def _version_key(store: ObjectStore, segment: LogSegment) -> _VersionKey | None:
+    """The key of a version in the cache; None if the version must not be cached: its table has a coordinator, or the listing
+    would not show that a file was changed."""
+    file_infos = [file.info for file in _files_of(segment)]
+    if coordination_of(store) is not None or not all(map(is_settled, file_infos)):
         return None
-    if store.is_remote or has_change_times(infos):
+    if store.is_remote or has_change_times(file_infos):
         return store, segment, None
     try:
-        return store, segment, digest_of(store, infos)
+        return store, segment, digest_of(store, file_infos)
     except (DeltaError, OSError):  # the code that reads the log will get the same error
         return None
 
 
 def _files_of(segment: LogSegment) -> list[LogFile]:
+    """All log files from which the version can be read. Each may occur more than once."""
     checkpoint = segment.checkpoint
     files = [*segment.commits, *segment.compactions, segment.last_commit]
     files += [] if checkpoint is None else [*checkpoint.files, *filter(None, [checkpoint.checksum])]
     return [*files, *filter(None, [segment.checksum])]
 
 
-def _is_unchanged(version: _Version) -> bool:
-    """Whether the data that was read since the segment was listed is surely the listed data. Remote stores do not
-    move directories."""
-    store, segment, _ = version
+def _is_unchanged(version_key: _VersionKey) -> bool:
+    """Whether the data that was read is surely the data of the listed files: listing a local log again must give the same
+    key, because its directory may have been moved away and back. Remote stores cannot move directories in one step."""
+    store, segment, _ = version_key
     if store.is_remote:
         return True
     try:
-        return _version(store, load_segment(store, segment.version)) == version
+        return _version_key(store, load_segment(store, segment.version)) == version_key
     except (DeltaError, OSError):
         return False
 
 
 def _memory_bytes(batch: FileBatch) -> int:
-    arrays = [] if batch.stats is None else _arrays(batch.stats)
+    """The Arrow memory of a batch: the columns of the files, and their statistics."""
+    arrays = [] if batch.stats is None else _stats_arrays(batch.stats)
     return int(batch.files.get_total_buffer_size() + sum(array.get_total_buffer_size() for array in arrays))
 
 
-def _arrays(stats: FileStats) -> list[pa.Array]:
+def _stats_arrays(stats: FileStats) -> list[pa.Array]:
     by_leaf = (stats.minimum, stats.maximum, stats.null_count)
     return [stats.num_records, stats.tight_bounds, *(array for arrays in by_leaf for array in arrays.values())]

@@ -1,4 +1,4 @@
-"""Methods of DeltaTable by the names that users of deltalake know, on top of the methods that this library has anyway.
+"""Methods of DeltaTable by the names that users of deltalake know, on top of the methods that DeltaTable has by its own names.
 
 docs/from-deltalake.md lists all names of deltalake, and what they are here. delta_py/as_deltalake has a DeltaTable that behaves
 as deltalake's in every detail.
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from delta_py.protocol.table_config import TableConfig
     from delta_py.scan.planning import Scan
 
+# The modes of `create`, and the modes of build_table that they become.
 _BUILD_MODES = {"error": "create", "ignore": "createIfNotExists", "overwrite": "createOrReplace"}
 
 
@@ -58,7 +59,8 @@ def create_at(
     rules: NewTableRules = NO_RULES,
 ) -> int:
     """Create a table without rows; returns its version. mode: error, ignore (an existing table stays) or overwrite (an existing
-    table gets this definition, and loses its rows). rules: as open_or_stage returns them. Raises as definition/replace.py."""
+    table gets this definition, and loses its rows). rules: what the catalog of a new table adds to its definition, from
+    open_or_stage. Raises as definition/replace.py."""
     from delta_py.definition.create import define_table
     from delta_py.definition.replace import build_table
 
@@ -67,10 +69,10 @@ def create_at(
             f"A table cannot be created in the mode {mode!r}. Use error, ignore or overwrite; write_delta appends rows.",
             option="mode",
         )
-    struct = columns_in(schema, "schema")
+    struct_type = columns_in(schema, "schema")
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by or ())
     definition = define_table(
-        struct,
+        struct_type,
         partition_by=columns,
         name=name,
         description=description,
@@ -81,12 +83,14 @@ def create_at(
 
 
 def columns_in(schema: StructType | pa.Schema | _ArrowSchema, option: str) -> StructType:
-    """The columns of a schema. option: the argument that has it. Raises as arrow_schema_in."""
+    """The columns of a schema. option: the name of the caller's argument, for messages. Raises InvalidOptionError for a value
+    that is no schema."""
     return schema if isinstance(schema, StructType) else from_arrow_schema(arrow_schema_in(schema, option))
 
 
 def arrow_schema_in(schema: Any, option: str) -> pa.Schema:
-    """Raises InvalidOptionError for a value that is no schema, such as a text."""
+    """An Arrow schema from any object with an Arrow schema. option: the name of the caller's argument, for messages. Raises
+    InvalidOptionError for a value that is no schema, such as a text."""
     try:
         return pa.schema(schema)
     except (TypeError, ValueError) as error:
@@ -105,15 +109,16 @@ def absolute_paths(scan: Scan, table_root: str) -> list[str]:
 
 
 def distinct_partitions(scan: Scan, config: TableConfig) -> list[dict[str, str | None]]:
-    """The partition values of a scan's files, as texts by column, each combination once."""
-    names = dict(zip(config.physical_partition_columns, config.partition_columns, strict=True))
+    """The partition values of a scan's files, as texts by column, each combination once. Keys of a file's partition values that
+    are no partition column of the table are left out."""
+    logical_names = dict(zip(config.physical_partition_columns, config.partition_columns, strict=True))
     distinct = dict.fromkeys(tuple(values) for values in scan.files["partition_values"].to_pylist())
-    return [{names[key]: text for key, text in values if key in names} for values in distinct]
+    return [{logical_names[key]: text for key, text in values if key in logical_names} for values in distinct]
 
 
 @raises_storage_errors(lambda table: table._snapshot.table_root)
 class DeltalakeMethods:
-    """What DeltaTable inherits."""
+    """The base class that gives DeltaTable its methods by deltalake's names."""
 
     _snapshot: Snapshot
     _session_timezone: str
@@ -187,7 +192,7 @@ class DeltalakeMethods:
         """The absolute paths or URLs of this version's data files. partition_filters: as in exchange/partition_filters.py."""
         from delta_py.scan.planning import plan_scan
 
-        scan = plan_scan(self._snapshot, None, self._of_partitions(partition_filters))
+        scan = plan_scan(self._snapshot, None, self._partition_predicate(partition_filters))
         return absolute_paths(scan, self._snapshot.table_root)
 
     def partitions(self, partition_filters: Sequence[Sequence[Any]] | None = None) -> list[dict[str, str | None]]:
@@ -196,7 +201,8 @@ class DeltalakeMethods:
 
         if not self._snapshot.config.partition_columns:
             return []
-        return distinct_partitions(plan_scan(self._snapshot, None, self._of_partitions(partition_filters)), self._snapshot.config)
+        scan = plan_scan(self._snapshot, None, self._partition_predicate(partition_filters))
+        return distinct_partitions(scan, self._snapshot.config)
 
     def to_pyarrow_dataset(self, filter: str | Expression | None = None) -> Any:
         """This version as a pyarrow.dataset.Dataset, which duckdb and polars filter by themselves: partition values and
@@ -210,7 +216,7 @@ class DeltalakeMethods:
         return arrow_dataset(self._snapshot, self._predicate(filter), timezone=self._session_timezone)
 
     def to_pyarrow_table(self, columns: Sequence[str] | None = None, filter: str | Expression | None = None) -> pa.Table:
-        """As to_arrow."""
+        """deltalake's name of `to_arrow`: the rows for which the filter (SQL) is true."""
         return self.to_arrow(columns, filter)  # type: ignore[attr-defined]
 
     def load_cdf(
@@ -222,7 +228,8 @@ class DeltalakeMethods:
         columns: Sequence[str] | None = None,
         predicate: str | None = None,
     ) -> pa.RecordBatchReader:
-        """As `changes`. Without a start it begins with version 0."""
+        """deltalake's name of `changes`: row changes between two versions or times, both inclusive. Without a start, they begin
+        with version 0. predicate: SQL."""
         if starting_version is None and starting_timestamp is None:
             starting_version = 0
         return self.changes(  # type: ignore[attr-defined]
@@ -237,15 +244,16 @@ class DeltalakeMethods:
     # ------------------------------------------------------------ maintenance
 
     def create_checkpoint(self) -> int:
-        """As checkpoint."""
+        """deltalake's name of `checkpoint`: write a checkpoint of this version; returns the number of files in it."""
         return self.checkpoint()  # type: ignore[attr-defined, no-any-return]
 
     def cleanup_metadata(self) -> int:
-        """As clean_log."""
+        """deltalake's name of `clean_log`: delete log files that are not needed any more; returns their number."""
         return self.clean_log()  # type: ignore[attr-defined, no-any-return]
 
     def compact_logs(self, starting_version: int, ending_version: int) -> tuple[int, int] | None:
-        """As compact_log."""
+        """deltalake's name of `compact_log`: write the commits of a range, both inclusive, as one file too. Returns the range;
+        None if there is nothing to gain."""
         return self.compact_log(starting_version, ending_version)  # type: ignore[attr-defined, no-any-return]
 
     def repair(self, dry_run: bool = False) -> dict[str, Any]:
@@ -265,13 +273,16 @@ class DeltalakeMethods:
     # ------------------------------------------------------------ helpers
 
     def _predicate(self, filter: str | Expression | None, schema: StructType | None = None) -> Expression | None:
+        """The filter as an expression; None if there is no filter. A text is parsed as SQL over the columns of `schema`, or of
+        the table."""
         if not isinstance(filter, str):
             return filter
         from delta_py.expressions.parse import parse_predicate
 
         return parse_predicate(filter, schema or self._snapshot.schema, session_timezone=self._session_timezone)
 
-    def _of_partitions(self, filters: Sequence[Sequence[Any]] | None) -> Expression | None:
+    def _partition_predicate(self, filters: Sequence[Sequence[Any]] | None) -> Expression | None:
+        """The filters of partitions, (column, operator, value) each, as one expression; None if there are none."""
         from delta_py.exchange.partition_filters import partition_condition
 
         config = self._snapshot.config

@@ -17,13 +17,14 @@ LOGGERS = ("delta_py", "pydelta", "pydelta.pruning")
 """All loggers of delta_py and spark_plugin."""
 
 _NO_ITEM = re.compile(r"\n(?! (?:- |[0-9]))")  # a line break without a list item after it
-# User and password in a URL, and its query, in which signed URLs carry their keys. Azure's have the container before the @.
+# The user and password in a URL, and the query of a URL, in which signed URLs carry their keys. The schemes of Azure are left
+# out, because their URLs have the container before the @.
 _USER = re.compile(r"(?<!abfs)(?<!abfss)(?<!wasb)(?<!wasbs)://[^/@\s]+@")
 _QUERY = re.compile(r"(?<!file)(://[^\s?'\"]*\?)[^\s'\"]+")
-# The condition of another error that a message quotes: the error has its own.
+# The condition in brackets of another error that a message quotes. It is removed: this error has a condition of its own.
 _CONDITION = re.compile(r"(?<!\w)\[[A-Z][A-Z0-9]*(?:[._][A-Z0-9]+)+\] ")
 _LONGEST_MESSAGE = 8_000
-_CUT_WORDS = 60  # more characters than the words that say how much was cut
+_CUT_NOTE_LENGTH = 60  # an upper bound for the length of the note that replaces the middle of a message
 _LONGEST_VALUE = 200
 
 
@@ -38,9 +39,9 @@ class DeltaError(Exception):
     error_class: str = "DELTA_ERROR"
     sql_state: str = "XXKDS"
 
-    def __init_subclass__(cls, *, error_class: str | None = None, sql_state: str | None = None, **others: Any) -> None:
+    def __init_subclass__(cls, *, error_class: str | None = None, sql_state: str | None = None, **class_arguments: Any) -> None:
         """A subclass gives its condition and SQLSTATE in its first line, unless it has those of its base class."""
-        super().__init_subclass__(**others)
+        super().__init_subclass__(**class_arguments)
         if error_class is not None:
             cls.error_class = error_class
         if sql_state is not None:
@@ -67,15 +68,15 @@ def readable(message: str) -> str:
     and at most 8,000 characters. So no table can write false text into a terminal or a log, or make one error look like another.
     URLs in the message lose user, password and query, and errors that it quotes lose their conditions."""
     message = _CONDITION.sub("", message)
-    message = _QUERY.sub(r"\1...", _USER.sub("://...@", _cut(message)))
-    return _cut(visible(_NO_ITEM.sub(r"\\n", message), line_breaks=True))
+    message = _QUERY.sub(r"\1...", _USER.sub("://...@", _without_middle(message)))
+    return _without_middle(visible(_NO_ITEM.sub(r"\\n", message), line_breaks=True))
 
 
-def _cut(message: str) -> str:
+def _without_middle(message: str) -> str:
     """A long message without its middle."""
     if len(message) <= _LONGEST_MESSAGE:
         return message
-    half = (_LONGEST_MESSAGE - _CUT_WORDS) // 2
+    half = (_LONGEST_MESSAGE - _CUT_NOTE_LENGTH) // 2
     return f"{message[:half]} ... ({len(message) - 2 * half} characters more) ... {message[-half:]}"
 
 
@@ -89,19 +90,19 @@ def shown(value: Any) -> str:
 
 
 def rebuilt(cls: type[DeltaError], message: str, error_class: str, sql_state: str, parameters: dict[str, Any]) -> DeltaError:
-    """An error rebuilt from its parts, after it came from another process."""
+    """An error rebuilt from its parts, after it came from another process. Pickles of errors name this function."""
     return cls(message, error_class=error_class, sql_state=sql_state, **parameters)
 
 
 def _with_readable_message(record: logging.LogRecord) -> bool:
-    """A filter that passes every record, and makes its message readable: messages in logs quote names of tables too."""
+    """A filter for loggers that accepts every record, and makes its message readable: log messages quote names of tables too."""
     try:
         text = record.getMessage()
     except (TypeError, ValueError):  # its values do not fit the format; logging reports that itself
         return True
     safe = readable(text)
     if safe != text:
-        record.msg, record.args = safe, ()
+        record.msg, record.args = safe, ()  # the arguments are in the message already
     return True
 
 

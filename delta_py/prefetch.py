@@ -10,9 +10,10 @@ T = TypeVar("T")
 
 
 def prefetch(items: Iterator[T]) -> Iterator[T]:
-    """The same items, none of which is None. A thread produces each one while the previous one is in use."""
+    """The same items. A thread produces each item while the caller uses the previous one. No item may be None: None marks the
+    end."""
     with ThreadPoolExecutor(1, "delta_py-ahead") as pool:
-        coming = pool.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = pool.submit(next, items, None)
+        next_item = pool.submit(next, items, None)
+        while (item := next_item.result()) is not None:
+            next_item = pool.submit(next, items, None)
             yield item

@@ -1,4 +1,4 @@
-"""The progress of a long command: one line on a terminal or in a notebook, from the begin of the command to its end.
+"""The progress of a long command: one line on a terminal or in a notebook, from the start of the command to its end.
 
     with progress("VACUUM", "files"):             # the command; how much work it has becomes known later
         ...
@@ -43,7 +43,7 @@ REFRESH_SECONDS = 0.2
 _BAR_WIDTH = 20
 _MOST_SECONDS_TO_END = 2.0  # how long a finished command waits for the thread that draws its line
 
-_shown = Lock()  # held by the command whose line is shown
+_line_lock = Lock()  # held while a command shows its line, so that there is only one line
 _log = logging.getLogger("delta_py")
 
 
@@ -54,67 +54,68 @@ _log = logging.getLogger("delta_py")
 def progress(what: str, unit: str) -> Iterator[None]:
     """Show the progress of a command. what: its name. unit: of its work: bytes, files or tasks. A command inside another one only
     adds to the work of the outer one."""
-    if _current.get() is not None or not _is_enabled() or not _shown.acquire(blocking=False):
+    if _current.get() is not None or not _is_enabled() or not _line_lock.acquire(blocking=False):
         yield
         return
     try:
         work = _Work(what, unit)
-        with _entered(_Part(work, None)), _Line(work):
+        with _current_set_to(_Part(work, None)), _Line(work):
             yield
             work.finish()
     finally:
-        _shown.release()
+        _line_lock.release()
 
 
 @contextmanager
 def part(amount: float, unit: str) -> Iterator[None]:
     """Add work to the command; the steps inside are fractions of it, and at the end all of it is done. Does nothing if the
     command counts in another unit, or if this is already inside a part."""
-    whole = _current.get()
-    if whole is None or not whole.counts_in(unit) or amount <= 0:
+    command_part = _current.get()
+    if command_part is None or not command_part.counts_in(unit) or amount <= 0:
         yield
         return
-    inner = whole.added(amount)
-    with _entered(inner):
+    inner_part = command_part.new_part(amount)
+    with _current_set_to(inner_part):
         yield
-        inner.fill(1)
+        inner_part.fill(1)
 
 
 @contextmanager
 def share(fraction: float) -> Iterator[None]:
-    """The steps inside are a fraction of the current part."""
-    outer = _current.get()
-    if outer is None or outer.amount is None:
+    """The steps inside are a fraction of the current part. Outside of a part, and if no line is shown, it does nothing."""
+    outer_part = _current.get()
+    if outer_part is None or outer_part.amount is None:
         yield
         return
-    inner = _Part(outer.work, outer.amount * fraction, outer)
-    with _entered(inner):
+    inner_part = _Part(outer_part.work, outer_part.amount * fraction, outer_part)
+    with _current_set_to(inner_part):
         yield
-        inner.fill(1)
+        inner_part.fill(1)
 
 
 @contextmanager
 def steps(total: float, unit: str) -> Iterator[Callable[[float], None]]:
-    """Yield a function that counts finished steps. total: their number, at least about."""
-    outer = _current.get()
-    if outer is None or total <= 0 or not (outer.amount is not None or outer.counts_in(unit)):
-        yield _pass_over
+    """Yield a function that counts finished steps. total: their number, which may be an estimate. Outside of a part, the steps
+    become work of the command, if they have the command's unit; if not, the function counts nothing."""
+    outer_part = _current.get()
+    if outer_part is None or total <= 0 or not (outer_part.amount is not None or outer_part.counts_in(unit)):
+        yield _count_nothing
         return
-    counted = outer if outer.amount is not None else outer.added(total)
-    done, lock = 0.0, Lock()
+    counted_part = outer_part if outer_part.amount is not None else outer_part.new_part(total)
+    finished_total, lock = 0.0, Lock()
 
     def count(finished: float) -> None:
-        nonlocal done
+        nonlocal finished_total
         with lock:
-            done += finished
-        counted.fill(done / total)
+            finished_total += finished
+        counted_part.fill(finished_total / total)
 
     yield count
-    counted.fill(1)
+    counted_part.fill(1)
 
 
 def note_listed(files: int) -> None:
-    """Show that so many more files were listed, as long as the command's work is not known."""
+    """Count more listed files. The line shows the number of listed files as long as the command's work is not known."""
     current = _current.get()
     if current is not None:
         current.work.listed += files
@@ -122,26 +123,27 @@ def note_listed(files: int) -> None:
 
 @contextmanager
 def sampled(sample: Callable[[], tuple[float, float]]) -> Iterator[None]:
-    """Ask again and again how much is done, in a thread of its own. sample: returns the finished tasks and all known ones."""
+    """While the block runs, the thread that draws the line calls `sample` at each refresh, to learn how much is done. sample:
+    returns the number of finished tasks, and the number of all known tasks."""
     current = _current.get()
     assert current is not None, "nobody sees the samples"
-    take = current.follow(sample)
-    current.work.samples.append(take)
+    take_sample = current.sampler(sample)
+    current.work.samplers.append(take_sample)
     current.is_sampled = True
     try:
         yield
     finally:
         current.is_sampled = False
-        current.work.samples.remove(take)
+        current.work.samplers.remove(take_sample)
 
 
 def can_be_sampled() -> bool:
-    """Whether a command is shown whose current part has tasks that nobody samples yet."""
+    """Whether a command shows its progress, and its current part can count tasks and is not sampled yet."""
     current = _current.get()
     return current is not None and not current.is_sampled and (current.amount is not None or current.counts_in("tasks"))
 
 
-def _pass_over(finished: float) -> None:
+def _count_nothing(finished: float) -> None:
     """Counts nothing, because nothing is shown."""
 
 
@@ -162,14 +164,16 @@ def _is_notebook() -> bool:
 
 
 class _Work:
-    """What a command has done, and what it has to do as far as this is known. total: 0 if nothing is known."""
+    """How much work a command has done, and how much it has to do as far as this is known. done, total: in the command's unit;
+    total is 0 while nothing is known. listed: the number of listed files. samplers: functions that update the numbers; the
+    thread of the line calls them."""
 
     def __init__(self, what: str, unit: str) -> None:
         self.what, self.unit = what, unit
         self.done, self.total = 0.0, 0.0
         self.listed = 0
         self.lock = Lock()
-        self.samples: list[Callable[[], None]] = []
+        self.samplers: list[Callable[[], None]] = []
         self._began = time.monotonic()
         self._known_since = self._began  # when the first work became known: the speed is measured from then on
 
@@ -180,7 +184,7 @@ class _Work:
             self.total += amount
 
     def set(self, done: float, total: float) -> None:
-        """Replace both numbers; what is done never becomes less."""
+        """Replace both numbers; `done` never becomes less."""
         if not self.total and total:
             self._known_since = time.monotonic()
         with self.lock:
@@ -197,22 +201,22 @@ class _Work:
 
     def status(self) -> str:
         """The text of the line after the bar."""
-        elapsed = _clock(self.elapsed_seconds)
+        elapsed = _duration_text(self.elapsed_seconds)
         with self.lock:
             done, total = self.done, self.total
         if not total:
             return f"{self.listed:,} files listed, {elapsed}" if self.listed else elapsed
-        amount = _amounts(done, total, self.unit)
+        amount = _amounts_text(done, total, self.unit)
         if done <= 0:
             return f"{amount}, {elapsed}"
         per_second = done / max(time.monotonic() - self._known_since, 0.001)
-        end = elapsed if done >= total else f"{_clock((total - done) / per_second)} left"
-        return f"{amount}, {_rate(per_second, self.unit)}, {end}"
+        end = elapsed if done >= total else f"{_duration_text((total - done) / per_second)} left"
+        return f"{amount}, {_rate_text(per_second, self.unit)}, {end}"
 
 
 class _Part:
     """A part of a command's work. amount: in the unit of the command; None for the whole command, whose work becomes known step
-    by step. outer: the part of which it is a share."""
+    by step. outer: the part that contains this one, if this one is a share of it."""
 
     def __init__(self, work: _Work, amount: float | None, outer: _Part | None = None) -> None:
         self.work, self.amount, self._outer = work, amount, outer
@@ -220,46 +224,50 @@ class _Part:
         self._filled = 0.0
 
     def counts_in(self, unit: str) -> bool:
+        """Whether work in this unit can be added to the command here: not inside of a part, whose amount is fixed."""
         return self.amount is None and self.work.unit == unit
 
-    def added(self, amount: float) -> _Part:
+    def new_part(self, amount: float) -> _Part:
+        """Add work to the command, and return the part that stands for it."""
         self.work.expect(amount)
         return _Part(self.work, amount)
 
     def fill(self, fraction: float) -> None:
-        """Count as done a fraction of the part. It never becomes less."""
+        """Say that this fraction of the part, from 0 to 1, is done. A smaller fraction than before changes nothing."""
         assert self.amount is not None, "the amount of this work is not known"
         with self.work.lock:
             self._add(max(0.0, self.amount * min(fraction, 1) - self._filled))
 
     def _add(self, amount: float) -> None:
-        """Add to the outermost step, which is what is shown."""
+        """Add finished work to this part and to the parts around it. The outermost part adds it to the work of the command, which
+        the line shows."""
         self._filled += amount
         if self._outer is None:
             self.work.done += amount
         else:
             self._outer._add(amount)
 
-    def follow(self, sample: Callable[[], tuple[float, float]]) -> Callable[[], None]:
-        """Return a function that takes a sample and counts it. sample: returns how much is done, and of how much."""
+    def sampler(self, sample: Callable[[], tuple[float, float]]) -> Callable[[], None]:
+        """Return a function that calls `sample` and counts the result. sample: returns how much is done, and of how much."""
 
-        def take() -> None:
-            """Ask for the numbers, and show them: as they are, or as a share of the amount that this step stands for."""
+        def take_sample() -> None:
+            """Show the sampled numbers as they are if this is the whole command, and else as a fraction of this part."""
             done, total = sample()
             if self.amount is None:
                 self.work.set(done, total)
             elif total:
                 self.fill(done / total)
 
-        return take
+        return take_sample
 
 
 _current: ContextVar[_Part | None] = ContextVar("the part of a command that runs", default=None)
 
 
 @contextmanager
-def _entered(inner: _Part) -> Iterator[None]:
-    token = _current.set(inner)
+def _current_set_to(inner_part: _Part) -> Iterator[None]:
+    """Steps and samples in the block belong to this part."""
+    token = _current.set(inner_part)
     try:
         yield
     finally:
@@ -292,11 +300,13 @@ class _Line:
             _log.info("The progress of %s is not shown any more", self._work.what, exc_info=True)
 
     def _draw_until_the_end(self) -> None:
+        """Take samples and draw the line at each refresh, until the block ends. The first line appears after half a second, so a
+        short command shows none."""
         drawing: _Terminal | _Notebook | None = None
         try:
             while not self._ended.wait(REFRESH_SECONDS):
-                for take in list(self._work.samples):
-                    take()
+                for take_sample in list(self._work.samplers):
+                    take_sample()
                 if drawing is None and self._work.elapsed_seconds >= _SHOWN_AFTER_SECONDS:
                     drawing = _Notebook(self._work) if _is_notebook() else _Terminal(self._work, self._stream)
                 if drawing is not None:
@@ -342,6 +352,7 @@ class _Notebook:
 
 
 def _rich_bar(work: _Work, console: Any) -> Progress:
+    """A bar of rich that draws only when it is told to. console: None for rich's own."""
     from rich.progress import BarColumn, Progress, TextColumn  # its import takes too long for a command without a line
 
     columns = (TextColumn("{task.description}"), BarColumn(_BAR_WIDTH), TextColumn("{task.fields[status]}", markup=False))
@@ -359,13 +370,14 @@ def _update(bar: Progress, work: _Work) -> None:
 # ---------------------------------------------------------------- numbers as text
 
 
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
+def _duration_text(seconds: float) -> str:
+    """`1:02:03`, or `2:03` for less than an hour."""
+    minutes, seconds_part = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{seconds_part:02}" if hours else f"{minutes}:{seconds_part:02}"
 
 
-def _amounts(done: float, total: float, unit: str) -> str:
+def _amounts_text(done: float, total: float, unit: str) -> str:
     """How much is done, and of how much."""
     if unit != "bytes":
         return f"{int(done):,}/{round(total):,} {unit}"
@@ -374,7 +386,7 @@ def _amounts(done: float, total: float, unit: str) -> str:
     return f"{done / scale:,.{digits}f}/{total / scale:,.{digits}f} {name}"
 
 
-def _rate(per_second: float, unit: str) -> str:
+def _rate_text(per_second: float, unit: str) -> str:
     """The speed, per minute if it is less than one per second."""
     if unit == "bytes":
         scale, name = byte_unit(per_second)

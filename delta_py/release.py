@@ -28,11 +28,12 @@ def install_command(*extras: str) -> str:
 
 
 def _version_of_checkout(pyproject: Path) -> str:
+    """The version in a checkout's pyproject.toml; UNKNOWN_VERSION if there is no such file, or if it is another project's."""
     import tomllib
 
     try:
         text = pyproject.read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):  # of an installed package; of a package in a zip file
+    except (FileNotFoundError, NotADirectoryError):  # an installed package has no such file; the package is in a zip file
         return UNKNOWN_VERSION
     project = tomllib.loads(text).get("project", {})
     return str(project["version"]) if project.get("name") == DISTRIBUTION else UNKNOWN_VERSION

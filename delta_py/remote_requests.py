@@ -20,9 +20,9 @@ T = TypeVar("T")
 _log = logging.getLogger("delta_py")
 
 RETRY_SECONDS = 60.0
-_UNREACHABLE_SECONDS = 10.0  # nothing is at a mistyped address, and nothing will be
+_UNREACHABLE_SECONDS = 10.0  # shorter than for a server that exists: a mistyped address never answers
 _BACKOFF = Backoff(first_seconds=0.1, longest_seconds=5.0)
-_SHORTEST_HIDDEN = 4  # a shorter text may occur anywhere by chance
+_SHORTEST_SECRET_LENGTH = 4  # characters; a shorter text may occur anywhere by chance, and is not hidden
 
 REFUSALS = frozenset({301, 307, 308, 400, 401, 403, 404, 405, 411, 413, 414})
 """HTTP statuses by which a server says that it did nothing, and never will. All other failures leave it open: a
@@ -30,8 +30,11 @@ proxy may have sent them instead of another answer."""
 
 
 class NotAnswered(OSError):
-    """why: in the words of the SDK, without secrets. is_unreachable: there was no connection, for example to a wrong address.
-    cure: what to do if it persists; None for the usual advice about a store that does not answer."""
+    """A request got no answer, or one that leaves open whether it was done. It may be repeated.
+
+    why: in the words of the SDK, without secrets. is_unreachable: there was no connection, for example to a wrong address.
+    cure: what to do if it persists; None for the usual advice about a store that does not answer.
+    """
 
     def __init__(self, why: str, *, is_unreachable: bool = False, cure: str | None = None) -> None:
         super().__init__(why)
@@ -51,24 +54,27 @@ def until_answered(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> T:
-    """One request, repeated until it is answered. what: for messages; setting: the option that sets the seconds, also for
-    messages.
-    Raises StoreUnavailableError when the time is over, and else what the call raises."""
-    begin, attempt = clock(), 0
+    """The result of a request. The request is repeated until it is answered.
+
+    what: what the request does, such as `read s3://bucket/key`, for messages. call: makes the request once. seconds: how long to
+    repeat it. setting: the option that sets the seconds, for messages. Raises StoreUnavailableError when the time is over, and
+    what the call raises, except NotAnswered.
+    """
+    started_at, attempt = clock(), 0
     while True:
         try:
             return call()
         except NotAnswered as error:
             budget = min(seconds, _UNREACHABLE_SECONDS) if error.is_unreachable else seconds
             wait = _BACKOFF.wait_seconds(attempt)
-            if clock() + wait - begin > budget:
-                raise _gave_up(what, setting, error, clock() - begin) from error
+            if clock() + wait - started_at > budget:
+                raise _unavailable_error(what, setting, error, clock() - started_at) from error
             _log.debug("%s: asked again in %.1f s: %s", what, wait, error)
         sleep(wait)
         attempt += 1
 
 
-def _gave_up(what: str, setting: str, error: NotAnswered, seconds: float) -> StoreUnavailableError:
+def _unavailable_error(what: str, setting: str, error: NotAnswered, seconds: float) -> StoreUnavailableError:
     waiting = f"If the store throttles, ask less of it at once, or wait longer: {setting} has seconds."
     hint = error.cure or ("Check the endpoint and the network." if error.is_unreachable else waiting)
     reason = str(error).rstrip(".")
@@ -76,7 +82,8 @@ def _gave_up(what: str, setting: str, error: NotAnswered, seconds: float) -> Sto
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    """The text with dots in place of the secrets."""
     for secret in secrets:
-        if len(secret) >= _SHORTEST_HIDDEN:
+        if len(secret) >= _SHORTEST_SECRET_LENGTH:
             text = text.replace(secret, "...")
     return text

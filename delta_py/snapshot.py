@@ -72,7 +72,7 @@ class Snapshot:
         self.config.require(Operation.READ)
         self._checksum = checksum
         self._log = _Log(store, segment, checksum)
-        self._small: StateWithoutFiles | None = None
+        self._state_without_files_cache: StateWithoutFiles | None = None
         self._timestamp_ms: int | None = None
         self._num_files: int | None = None
         self._size_bytes: int | None = None
@@ -97,37 +97,39 @@ class Snapshot:
 
     @classmethod
     def _load(cls, store: ObjectStore, version: int | None) -> Self:
+        """The snapshot of a version; None for the newest. Raises as load."""
         snapshot = cls.of_segment(store, load_segment(store, version))
-        # If the answer of the table's coordinator turns out not to count, the version is looked up again without it.
+        # admit returns True if the table's coordinator forgot the table meanwhile. Then the versions that the coordinator
+        # named do not count, and the version is looked up again without it.
         if admit(store, snapshot.config, snapshot.version, is_newest=version is None):
             snapshot = cls.of_segment(store, load_segment(store, version))
         return snapshot
 
     @classmethod
     def of_segment(cls, store: ObjectStore, segment: LogSegment) -> Self:
-        """The version with these log files. Raises LogFileNotFoundError, CorruptTableError,
-        UnsupportedTableFeatureError."""
+        """The version with these log files. Protocol and metadata come from the version checksum if there is one, which is one
+        small file. Raises LogFileNotFoundError, CorruptTableError, UnsupportedTableFeatureError."""
         checksum = None if segment.checksum is None else read_checksum(store, segment.checksum)
         if checksum is not None:
             snapshot = cls(store, segment, checksum.protocol, checksum.metadata, checksum)
         else:
-            reading = _Log(store, segment)
-            protocol, metadata = reading.protocol_and_metadata()
+            log_reader = _Log(store, segment)
+            protocol, metadata = log_reader.protocol_and_metadata()
             snapshot = cls(store, segment, protocol, metadata)
-            snapshot._log = reading
+            snapshot._log = log_reader
         return snapshot
 
     @property
     def parts(self) -> tuple[LogSegment, Protocol, Metadata, VersionChecksum | None]:
-        """The values from which it can be built again, together with the store."""
+        """The values from which the snapshot can be built again, together with a store."""
         return self.segment, self.protocol, self.metadata, self._checksum
 
     def for_another_thread(self) -> Self:
-        """The same version for another thread. Each of the two reads the log by itself."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other._log = _Log(self.store, self.segment, self._checksum)
-        return other
+        """A copy of the snapshot for another thread, with its own reader of the log: readers of a log must not be shared."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        copy._log = _Log(self.store, self.segment, self._checksum)
+        return copy
 
     def through(self, store: ObjectStore) -> Snapshot:
         """The same version, read through a store that was opened with other options."""
@@ -214,28 +216,28 @@ class Snapshot:
         created again at the same path, and its log files have the same names. Called before files of the version are read;
         protocol and metadata are in memory.
 
-        Costs a listing. There is none within a second of the last one for a remote store, or for any store with
-        `accepts_recent`. A log that was copied, so that only its times differ, or that was cleaned up, counts as the same.
+        Lists the log once. A listing is not repeated within a second for a remote store, or for any store with `accepts_recent`.
+        A log that was copied, so that only its times differ, or that was cleaned up, counts as the same.
         Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) if it belongs to another table, or has another commit or
         schema; and what `load` raises for a log that is missing or cannot be read.
         """
-        begun = time.monotonic()
-        if (accepts_recent or self.store.is_remote) and begun - self._listed_at < _FRESH_SECONDS:
+        started_at = time.monotonic()
+        if (accepts_recent or self.store.is_remote) and started_at - self._listed_at < _FRESH_SECONDS:
             return
         directory, _, name = self.segment.last_commit.path.rpartition("/")
         log_file = next(self.store.list_from(directory, name), None)
         if log_file != self._last_listed:
-            if not self._is_alike(log_file):
+            if not self._is_same_table(log_file):
                 raise replaced(self.table_root, f"version {self.version} was looked at")
-            if (
-                log_file is not None and log_file.path == self.segment.last_commit.path
-            ):  # the commits that were read may differ, too
-                self._log, self._small, self._timestamp_ms = _Log(self.store, self.segment, self._checksum), None, None
-        self._last_listed, self._listed_at = log_file, begun
+            is_at_same_path = log_file is not None and log_file.path == self.segment.last_commit.path
+            if is_at_same_path:  # the file was written again, so the commits that were read before may differ too
+                self._log = _Log(self.store, self.segment, self._checksum)
+                self._state_without_files_cache, self._timestamp_ms = None, None
+        self._last_listed, self._listed_at = log_file, started_at
 
-    def _is_alike(self, log_file: ObjectInfo | None) -> bool:
-        """Whether the same table exists now, with other times or without the version's commit. log_file: the file at
-        that commit's path."""
+    def _is_same_table(self, log_file: ObjectInfo | None) -> bool:
+        """Whether the log still belongs to the same table, although its listing differs: its files have other times, or the
+        version's commit was cleaned up. log_file: the first listed file from that commit's path on; None if there is none."""
         metadata, last_commit = self.metadata, self.segment.last_commit
         if log_file is None or log_file.path != last_commit.path:
             return Snapshot.load(self.store).metadata.id == metadata.id
@@ -249,6 +251,7 @@ class Snapshot:
         return None if self._checksum is None else self._checksum.txn_id
 
     def _check_partition_values(self, files: pa.RecordBatch) -> None:
+        """Raises CorruptTableError if a file of a partitioned table has no partition values."""
         values = files["partition_values"]
         if values.null_count and self.config.partition_columns:
             path = files["path"].filter(values.is_null())[0].as_py()
@@ -259,7 +262,7 @@ class Snapshot:
             )
 
     def files(self) -> pa.Table:
-        """All live files: FILE_SCHEMA, with all its columns filled."""
+        """All live files: FILE_SCHEMA of log/commit_reader.py, with all its columns filled."""
         return pa.Table.from_batches((batch.files for batch in self.file_batches(want_whole=True)), schema=FILE_SCHEMA)
 
     def tombstones(self) -> pa.Table:
@@ -269,6 +272,7 @@ class Snapshot:
 
     @property
     def num_files(self) -> int:
+        """The number of live files. The first call reads the list of files, if nothing has read it before."""
         if self._num_files is None:
             for _ in self.file_batches():
                 pass
@@ -333,13 +337,14 @@ class Snapshot:
         return self.domain_metadata().get(CLUSTERING_DOMAIN) if self.config.feature("clustering") else None
 
     def _state_without_files(self) -> StateWithoutFiles:
-        if self._small is None:
-            self._small = self._log.transactions_and_domains()
-        return self._small
+        if self._state_without_files_cache is None:
+            self._state_without_files_cache = self._log.transactions_and_domains()
+        return self._state_without_files_cache
 
 
 def replaced(table_root: str, since: str) -> SchemaMismatchError:
-    """The error for code that read from a table, when another table is now at the same path."""
+    """The error for code that has read from a table, when another table is now at the same path. since: what the code did with
+    the old table, such as `version 3 was looked at`."""
     return SchemaMismatchError(
         f"Since {since}, the table at {table_root} was deleted and created again, or its log was replaced by another. "
         "The current table is not the requested one. Load it again.",
@@ -362,7 +367,7 @@ class _Log:
         self._commits = CommitReader(store)
         self._segment = segment  # with a checkpoint that is not known to be unreadable
         self._checkpoint: CheckpointReader | None = None
-        self._unusable: frozenset[str] = frozenset()
+        self._unusable_paths: frozenset[str] = frozenset()
 
     def protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
         """Raises CorruptTableError (DELTA_STATE_RECOVER_ERROR) if the log contains no protocol or no metadata."""
@@ -376,6 +381,7 @@ class _Log:
         return state.protocol, state.metadata
 
     def _unrecoverable(self, what: str) -> CorruptTableError:
+        """The error for a log without this action. what: protocol or metadata."""
         return CorruptTableError(
             f"The {what} of version {self._segment.version} of the table at {self._segment.table_root} could not be recovered: "
             "neither the commits nor the checkpoint hold one. Files of the log were changed or lost; restore them from a backup.",
@@ -397,53 +403,57 @@ class _Log:
         return self._read(lambda segment, checkpoint: transactions_and_domains(segment, self._commits, checkpoint))
 
     def files(self, requested_stats: RequestedStats) -> Iterator[FileBatch]:
-        """The live files. If a checkpoint fails in the middle, the remaining files come from an older one."""
+        """The live files. If a checkpoint fails in the middle, the remaining files come from an older checkpoint, or from the
+        commits alone."""
         segment, checkpoint = self._open(self._segment)
         self._segment = segment
-        seen: set[str] = set()
+        seen: set[str] = set()  # keys of the files whose last action is known, live or removed
         while True:
             yield from commit_files(segment, self._commits, requested_stats, seen)
             if checkpoint is None:
                 return
-            reading = CheckpointFiles(checkpoint, requested_stats, seen)
+            checkpoint_files = CheckpointFiles(checkpoint, requested_stats, seen)
             try:
-                yield from reading
+                yield from checkpoint_files
                 return
             except CheckpointUnreadableError as error:
                 # The remaining files are those that were live at the checkpoint's version and are not in seen.
-                segment = self._without(segment, error, checkpoint.checkpoint.version)  # raises the error if there is no way
-                seen |= reading.yielded_keys(error)
+                segment = self._segment_without_checkpoint(segment, error, checkpoint.checkpoint.version)
+                seen |= checkpoint_files.yielded_keys(error)
                 segment, checkpoint = self._open(segment)
 
     # ------------------------------------------------------------ checkpoints that cannot be read
 
     def _read(self, read: Callable[[LogSegment, CheckpointReader | None], T]) -> T:
-        """Read from the newest usable checkpoint: if one cannot be read, from the one before it."""
+        """The result of `read`, which gets a segment and its opened checkpoint (None if it has none). If the checkpoint cannot be
+        read, it is called again with an older one."""
         while True:
             self._segment, checkpoint = self._open(self._segment)
             try:
                 return read(self._segment, checkpoint)
             except CheckpointUnreadableError as error:
-                self._segment = self._without(self._segment, error, self._segment.version)
+                self._segment = self._segment_without_checkpoint(self._segment, error, self._segment.version)
 
     def _open(self, segment: LogSegment) -> tuple[LogSegment, CheckpointReader | None]:
-        """The segment with the newest checkpoint that opens, and that checkpoint."""
+        """The segment with the newest checkpoint that opens, and that checkpoint; None if the commits are read alone. Only
+        the last opened checkpoint is cached."""
         while segment.checkpoint is not None:
             if self._checkpoint is None or self._checkpoint.checkpoint != segment.checkpoint:
                 try:
                     self._checkpoint = open_checkpoint(self._store, segment.checkpoint, self._commits, self._checksum)
                 except CheckpointUnreadableError as error:
-                    segment = self._without(segment, error, segment.version)
+                    segment = self._segment_without_checkpoint(segment, error, segment.version)
                     continue
             return segment, self._checkpoint
         return segment, None
 
-    def _without(self, segment: LogSegment, error: CheckpointUnreadableError, version: int) -> LogSegment:
-        """A segment of `version` that does not use the checkpoint that failed; raises the checkpoint's error if there is none."""
+    def _segment_without_checkpoint(self, segment: LogSegment, error: CheckpointUnreadableError, version: int) -> LogSegment:
+        """A segment of `version` that does not use the segment's checkpoint, which failed with this error. Raises the error if
+        the version cannot be read without the checkpoint."""
         assert segment.checkpoint is not None
-        self._unusable |= {file.path for file in segment.checkpoint.files}
+        self._unusable_paths |= {file.path for file in segment.checkpoint.files}
         try:
-            older = load_segment(self._store, version, unusable=self._unusable)
+            older = load_segment(self._store, version, unusable=self._unusable_paths)
         except CorruptTableError:
             raise error from None
         _log.warning(

@@ -56,7 +56,7 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
     written, every method raises StorageError, and nothing else.
     """
 
-    _summary: tuple[Snapshot, TableSummary] | None = None  # of a snapshot, made at its first use
+    _summary: tuple[Snapshot, TableSummary] | None = None  # the last summary that was made, with its snapshot
 
     def __init__(
         self,
@@ -90,15 +90,17 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
             self._snapshot = Snapshot.load(store, version=version, timestamp_ms=timestamp_ms)
 
     def __repr__(self) -> str:
-        """This version, from its log: opens no data file, and says what is wrong with a broken table."""
+        """A short description of this version, from its log. Opens no data file, and never raises: it says what is wrong with a
+        broken table."""
         return self._summarized().text()
 
     def _repr_html_(self) -> str:
-        """For notebooks, as __repr__."""
+        """A short description of this version for notebooks, as HTML. Never raises."""
         return self._summarized().html()
 
     def _summarized(self) -> TableSummary:
-        """The summary of the current snapshot. A summary with a problem is not cached: the next call tries again."""
+        """The summary of the current snapshot, made at most once. A summary with a problem is not cached, so the next call tries
+        again."""
         from delta_py.table_methods.table_summary import TableSummary, summary_of, summary_or_problem
 
         if self._summary is None or self._summary[0] is not self._snapshot:
@@ -129,7 +131,7 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
         collect_stats: read statistics from the files' footers. configuration: table properties. Raises as
         copies/convert_to_delta.py.
         """
-        from delta_py.copies.convert_to_delta import ConvertRequest, convert  # as in checkpoint
+        from delta_py.copies.convert_to_delta import ConvertRequest, convert  # only this method needs it
 
         partitions = None if partition_schema is None else columns_in(partition_schema, "partition_schema")
         store = store or open_store(path, StorageOptions.of(storage_options or {}))
@@ -148,7 +150,7 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
 
     @property
     def snapshot(self) -> Snapshot:
-        """The state that the methods here use, for everything that they do not offer."""
+        """The state of this version, for code that needs more than the methods of this class."""
         return self._snapshot
 
     @property
@@ -176,20 +178,20 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
 
     def history(self, limit: int | None = None) -> pa.Table:
         """The commits that the log still contains, newest first, with the columns of DESCRIBE HISTORY."""
-        from delta_py.log.history import history  # as in checkpoint
+        from delta_py.log.history import history  # only this method needs it
 
         return history(self._snapshot.store, limit)
 
     def detail(self) -> pa.Table:
         """One row about this version, with the columns of DESCRIBE DETAIL."""
-        from delta_py.definition.detail import detail_rows  # as in checkpoint
+        from delta_py.definition.detail import detail_rows  # only this method needs it
 
         return detail_rows(self._snapshot)
 
     def explain_files(self, filter: str | Expression | None = None) -> pa.Table:
         """Which files a read with the filter would read, and why it reads or skips each file: EXPLANATION_SCHEMA of
         scan/explanation.py, one row per file of this version."""
-        from delta_py.scan.explanation import explain_files  # as in checkpoint
+        from delta_py.scan.explanation import explain_files  # only this method needs it
 
         return explain_files(self._snapshot, self._predicate(filter), self._session_timezone)
 
@@ -209,7 +211,7 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
         vector is always an error: without it, deleted rows would come back. verify_checksums: the read compares each page that
         it decodes with its checksum, and raises DataFileError for a damaged one.
         """
-        from delta_py.scan.planning import plan_scan  # as in checkpoint
+        from delta_py.scan.planning import plan_scan  # only this method needs it
 
         options = self._scan_options(ignore_missing_files, verify_checksums)
         return plan_scan(self._snapshot, columns, self._predicate(filter), options)
@@ -238,9 +240,10 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
 
         Rows come in the order of the files in the log, and within a file in its order.
         """
-        from delta_py.parquet.file_reader import read_files  # as in checkpoint
+        from delta_py.parquet.file_reader import read_files  # only this method needs it
 
         scan = self.scan(columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums)
+        # No limit for the bytes of a group: the files are only spread over the threads.
         groups = scan.pack(max_group_bytes=2**62, open_cost_bytes=4 << 20, target_groups=_READ_THREADS)
         schema = to_arrow_schema(scan.output_schema)
 
@@ -259,7 +262,7 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
         ignore_missing_files: bool = False,
         verify_checksums: bool = False,
     ) -> pd.DataFrame:
-        """As to_arrow."""
+        """The rows as a DataFrame of pandas. Arguments as in to_arrow."""
         table = self.to_arrow(columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums)
         return table.to_pandas()
 
@@ -282,11 +285,12 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
         verify_checksums: bool = False,
     ) -> pa.RecordBatchReader:
         """Row changes between two versions, both inclusive: the table's columns and _change_type (insert, delete,
-        update_preimage, update_postimage), _commit_version, _commit_timestamp. The last two arguments are those of scan.
+        update_preimage, update_postimage), _commit_version, _commit_timestamp. ignore_missing_files and verify_checksums are
+        those of scan.
 
         Raises ChangeDataFeedError if the feed was off for a version in the range, or the range is invalid.
         """
-        from delta_py.changes.change_feed import changes_schema, plan_changes  # as in checkpoint
+        from delta_py.changes.change_feed import changes_schema, plan_changes  # only this method needs it
 
         store = self._snapshot.store
         bounds: dict[str, Any] = {
@@ -304,7 +308,7 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
     def delete(self, predicate: str | None = None) -> dict[str, int]:
         """Delete the rows of the newest version for which the predicate (SQL) is true; None: all. Returns metrics by
         delta-spark's names. This object stays at its version. Raises as row_changes/row_commands.py."""
-        from delta_py.row_changes.row_commands import delete  # as in checkpoint
+        from delta_py.row_changes.row_commands import delete  # only this method needs it
 
         return delete(self._snapshot.store, predicate, time_zone=self._session_timezone)
 
@@ -319,7 +323,7 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
         updates: SQL expressions by column, nested fields dotted. new_values: instead, Python values.
         Returns metrics as delete does. Raises as row_changes/row_commands.py.
         """
-        from delta_py.row_changes.row_commands import update  # as in checkpoint
+        from delta_py.row_changes.row_commands import update  # only this method needs it
 
         return update(self._snapshot.store, updates, new_values, predicate, time_zone=self._session_timezone)
 
@@ -339,7 +343,7 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
         aliases (`source` and `target` by default). truncate_nanoseconds: cut times of the source down to the microsecond.
         merge_schema: add columns that clauses assign and only the source has. Raises as row_changes/merge.py.
         """
-        from delta_py.row_changes.merge import TableMerger  # as in checkpoint
+        from delta_py.row_changes.merge import TableMerger  # only this method needs it
 
         return TableMerger(
             self._snapshot.store,
@@ -358,7 +362,7 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
     def alter(self) -> TableAlterer:
         """Change columns, constraints, properties and features of the newest version, with `alter.rename_column("a", "b")` and
         similar methods. This object stays at its version."""
-        from delta_py.alter.table_alterer import TableAlterer  # as in checkpoint
+        from delta_py.alter.table_alterer import TableAlterer  # only this method needs it
 
         return TableAlterer(self._snapshot.store, self._session_timezone)
 
@@ -379,7 +383,7 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
         deep clone of the same table, only new files are copied. properties: set in addition to this table's. storage_options: of
         the target's store. Raises as copies/clone.py and copies/deep_clone.py.
         """
-        from delta_py.copies.clone import clone_table  # as in checkpoint
+        from delta_py.copies.clone import clone_table  # only this method needs it
         from delta_py.copies.deep_clone import deep_clone
 
         store = open_store(target, StorageOptions.of(storage_options or {}))
@@ -397,21 +401,22 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
         vacuum: run VACUUM as a dry run, which lists the table's directories. check_log: look for faults in the
         log as FSCK does, which reads every checkpoint.
         """
-        from delta_py.report.gathering import ReportRequest  # as in checkpoint
+        from delta_py.report.gathering import ReportRequest  # only this method needs it
         from delta_py.report.report import report_of
 
         return report_of(self._snapshot, ReportRequest(vacuum=vacuum, check_log=check_log))
 
     def metrics_text(self, *, vacuum: bool = False, check_log: bool = True) -> str:
         """The same facts in the text format of Prometheus: gauges, with this table's path as a label. Arguments as in report."""
-        from delta_py.report.metrics import metrics_text  # as in checkpoint
+        from delta_py.report.metrics import metrics_text  # only this method needs it
 
         return metrics_text(self, vacuum=vacuum, check_log=check_log)
 
     # ------------------------------------------------------------ helpers
 
     def _scan_options(self, ignore_missing_files: bool, verify_checksums: bool) -> ScanOptions:
-        from delta_py.scan.planning import ScanOptions  # as in checkpoint
+        """The options of a read whose rows are filtered: rows for which the predicate is not true are dropped."""
+        from delta_py.scan.planning import ScanOptions  # only this method needs it
 
         return ScanOptions(
             drop_rows=True,
@@ -421,7 +426,8 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
         )
 
     def _reader(self, scan: Scan) -> pa.RecordBatchReader:
-        from delta_py.parquet.file_reader import read_files  # as in checkpoint
+        """The rows of a scan as a stream, which reads files while it is consumed. Errors of storage become StorageError."""
+        from delta_py.parquet.file_reader import read_files  # only this method needs it
 
         def batches() -> Iterator[pa.RecordBatch]:
             with storage_failures(self._snapshot.table_root):

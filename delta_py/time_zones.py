@@ -53,7 +53,8 @@ def is_utc(zone: str) -> bool:
 
 @lru_cache(maxsize=256)
 def offset_seconds(zone: str) -> int | None:
-    """The offset of a zone written as one (`+01:00`, `UTC-2`, `Z`); None for a region or an invalid zone."""
+    """The offset from UTC, in seconds, of a zone that is written as an offset (`+01:00`, `UTC-2`, `Z`); None for a region or an
+    invalid zone."""
     zone = region_name(zone)
     if zone in _UTC_NAMES:
         return 0
@@ -85,6 +86,7 @@ def zone_rules(region: str) -> ZoneInfo:
 
 
 def is_region(name: str) -> bool:
+    """Whether Python's zoneinfo has rules for a region of this name."""
     try:
         zone_rules(name)
     except ValueError:
@@ -94,10 +96,10 @@ def is_region(name: str) -> bool:
 
 def local_time_zone() -> str:
     """The machine's own zone, which is also the JVM's and so Spark's default; UTC if its name cannot be determined."""
-    candidates = [os.environ.get("TZ", "").removeprefix(":"), _linked_zone()]
+    candidates = [os.environ.get("TZ", "").removeprefix(":"), _zone_of_etc_localtime()]
     return next((name for name in candidates if name and is_region(name)), "UTC")
 
 
-def _linked_zone() -> str:
-    """The name of the zone to whose file /etc/localtime is a link; an empty text if it is none."""
+def _zone_of_etc_localtime() -> str:
+    """The zone of the machine, by the file that /etc/localtime links to; an empty text if the file is not that of a zone."""
     return str(Path("/etc/localtime").resolve()).partition("zoneinfo/")[2]

@@ -48,15 +48,18 @@ from delta_py.table import DeltaTable
 if TYPE_CHECKING:
     from delta_py.row_changes.merge import TableMerger
 
-SECONDS = 24 * 3600.0
+SECONDS = 24 * 3600.0  # after this time, the ledger gives up a transaction that has not ended
 _MOST_SECONDS = 1e10  # about 300 years
 
 
 @raises_storage_errors(lambda transaction: transaction._tables_text())
 class DeltaTransaction:
-    """coordinator: the ledger's URL. isolation: with `serializable`, all rows that were read must be unchanged at commit;
-    with `snapshot`, only those read to be written. storage_options: of the tables' stores, or a function that returns them for a
-    table's path. seconds: if the transaction has not ended after this time, it is given up.
+    """A transaction over several tables, for a `with` block.
+
+    coordinator: the URL of the ledger, the database that orders the commits of coordinated tables. isolation: with
+    `serializable`, all rows that were read must be unchanged at commit; with `snapshot`, only those read to be written.
+    storage_options: of the tables' stores, or a function that returns them for a table's path. seconds: if the transaction has
+    not ended after this time, it is given up.
 
     Threads must not share an instance.
     """
@@ -81,10 +84,11 @@ class DeltaTransaction:
         self._is_serializable = isolation.lower() == "serializable"
         self._coordinator, self._seconds = coordinator, seconds
         self._options_of = storage_options if callable(storage_options) else lambda path: storage_options or {}
-        self._begun: Begun | None = None
-        self._reads: dict[str, list[Transaction]] = {}  # the keys of these three are the tables' roots
-        self._read_ids: dict[str, set[str]] = {}
-        self._paths: dict[str, list[str]] = {}
+        self._open_transaction: Begun | None = None
+        # The keys of these three are places: the names by which ledgers know tables (place_of).
+        self._reads: dict[str, list[Transaction]] = {}  # each has recorded the rows that one `note_read` names
+        self._read_ids: dict[str, set[str]] = {}  # the ids in the metadata of the tables that were read
+        self._paths: dict[str, list[str]] = {}  # the spellings of the table's path that the caller has used
         self.versions: dict[str, int] = {}
         """The versions that the transaction committed, by each path that the caller passed for the table, set by the commit."""
 
@@ -92,31 +96,31 @@ class DeltaTransaction:
 
     def __enter__(self) -> Self:
         """Raises UnsupportedOperationError for a transaction that has begun and not ended: its changes so far would be lost."""
-        if self._begun is not None:
+        if self._open_transaction is not None:
             raise UnsupportedOperationError(
-                f"The transaction {self._begun.identity} has begun and not ended, so it cannot begin again. Use another "
-                "DeltaTransaction for a transaction within its block."
+                f"The transaction {self._open_transaction.identity} has begun and not ended, so it cannot begin again. Use "
+                "another DeltaTransaction for a transaction within its block."
             )
         self._reads, self._read_ids, self._paths, self.versions = {}, {}, {}, {}  # of a previous transaction
-        self._begun = open_ledger(self._coordinator).begin(self._seconds)
+        self._open_transaction = open_ledger(self._coordinator).begin(self._seconds)
         return self
 
     def resume(self, identity: str) -> Self:
-        """Continue a transaction that has begun elsewhere, for example in another process. Raises TransactionEndedError, and
-        UnsupportedOperationError for a serializable one: its reads are not known here."""
+        """Continue a transaction that has begun elsewhere, for example in another process. identity: the ledger's id of it.
+        Raises TransactionEndedError; UnsupportedOperationError for a serializable transaction: its reads are not known here."""
         if self._is_serializable:
             raise UnsupportedOperationError(
                 f"The transaction {identity} cannot be resumed as a serializable one: the ledger does not know what it has "
                 "read. Use isolation snapshot."
             )
         ledger = open_ledger(self._coordinator)
-        self._begun = ledger.find(identity)
+        self._open_transaction = ledger.find(identity)
         for place in {proposed.commit.table for proposed in ledger.proposed(identity)}:
             self.storage_options(root_of(place))  # adds the table to the transaction
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._begun is None:
+        if self._open_transaction is None:
             return
         if kind is None:
             self.commit()
@@ -126,7 +130,7 @@ class DeltaTransaction:
     @property
     def identity(self) -> str:
         """The ledger's id of the transaction."""
-        return self._open().identity
+        return self._required_transaction().identity
 
     def commit(self, *, token: str | None = None) -> dict[str, int]:
         """Commit all changes, or none; returns the newest version of each changed table, by each path that the caller passed for
@@ -135,36 +139,39 @@ class DeltaTransaction:
         token: for a call that may be repeated: a second call with it changes nothing (TokenUsedError). Raises a
         DeltaConcurrentModificationException, after which the whole transaction may be run again.
         """
-        begun, ledger = self._open(), open_ledger(self._coordinator)
+        transaction, ledger = self._required_transaction(), open_ledger(self._coordinator)
         try:
-            held_reads = ledger.held_reads(begun.identity) if self._is_serializable else {}
+            held_reads = ledger.held_reads(transaction.identity) if self._is_serializable else {}
             # Reads of a table that is not part of this transaction cannot be checked for conflicts.
-            if strange := held_reads.keys() - self._paths.keys():
-                raise unidentified_tables(begun.identity, "read", strange)
-            tables = {place: self._group_table(place, begun, held_reads.get(place, [])) for place in self._paths}
+            if unopened_tables := held_reads.keys() - self._paths.keys():
+                raise unidentified_tables(transaction.identity, "read", unopened_tables)
+            tables = {place: self._group_table(place, transaction, held_reads.get(place, [])) for place in self._paths}
             coordinated = {place: table for place, table in tables.items() if table is not None}
-            versions = commit_group(ledger, begun.identity, coordinated, token=token)
+            versions = commit_group(ledger, transaction.identity, coordinated, token=token)
         except CommitOutcomeUnknownError:
-            self._begun = None
+            self._open_transaction = None  # not aborted: the commits may be versions of their tables already
             raise
         except BaseException:
             self.abort()
             raise
-        self._begun = None
+        self._open_transaction = None
         self.versions = {path: version for place, version in versions.items() for path in self._paths[place]}
         return self.versions
 
     def abort(self) -> None:
-        """Leave no trace. VACUUM deletes the data files that were written."""
-        begun, self._begun = self._open(), None
-        for proposed in open_ledger(self._coordinator).abort(begun.identity):
+        """End the transaction and change no table. VACUUM deletes the data files that were written."""
+        transaction, self._open_transaction = self._required_transaction(), None
+        # The staged commits, files in _delta_log/_staged_commits, are not needed any more. They are deleted where the store of
+        # the table is known.
+        for proposed in open_ledger(self._coordinator).abort(transaction.identity):
             if proposed.commit.table in self._paths:
                 named_coordination(self._plain_store(proposed.commit.table)).drop_staged(proposed.commit)
 
-    def _open(self) -> Begun:
-        if self._begun is None:
+    def _required_transaction(self) -> Begun:
+        """The open transaction. Raises UnsupportedOperationError if none is open."""
+        if self._open_transaction is None:
             raise UnsupportedOperationError("The transaction has not begun, or has ended. Use it in a with statement.")
-        return self._begun
+        return self._open_transaction
 
     # ------------------------------------------------------------ tables
 
@@ -172,7 +179,7 @@ class DeltaTransaction:
         """Options to read and write a table as a part of this transaction, in Spark too. The table becomes part of
         the transaction."""
         path = path_text(path)
-        coordinator_options = {"coordinator": self._coordinator, "coordinator.transaction": self._open().identity}
+        coordinator_options = {"coordinator": self._coordinator, "coordinator.transaction": self._required_transaction().identity}
         options = {**self._options_of(path), **coordinator_options}
         paths = self._paths.setdefault(named_coordination(open_store(path, StorageOptions.of(options))).place, [])
         if path not in paths:
@@ -199,8 +206,8 @@ class DeltaTransaction:
         return table.to_arrow(columns=columns, filter=filter, verify_checksums=verify_checksums)
 
     def note_read(self, table: DeltaTable, filter: str | None = None, *, time_zone: str = "UTC") -> None:
-        """Check these rows of a table for conflicts with other writers until the transaction commits; None: all rows. time_zone:
-        in which the filter is read."""
+        """Record that rows of a table were read, so that the commit fails if another writer has changed them. filter: SQL that
+        selects the rows; None for all rows. time_zone: of texts in the filter that have no zone."""
         predicate = None if filter is None else parse_predicate(filter, table.snapshot.schema, session_timezone=time_zone)
         transaction = Transaction(table.snapshot)
         transaction.scan(predicate, options=ScanOptions(timezone=time_zone))
@@ -209,15 +216,15 @@ class DeltaTransaction:
         self._read_ids.setdefault(place, set()).add(table.metadata.id)
 
     def append(self, path: PathLike, data: Any, **options: Any) -> None:
-        """As write_delta in mode append."""
+        """Append rows to a table. data, options: as write_delta takes them."""
         write_delta(path, data, mode="append", store=self._store(path), **options)
 
     def overwrite(self, path: PathLike, data: Any, **options: Any) -> None:
-        """As write_delta in mode overwrite."""
+        """Replace the rows of a table. data, options: as write_delta takes them."""
         write_delta(path, data, mode="overwrite", store=self._store(path), **options)
 
     def delete(self, path: PathLike, predicate: str | None = None) -> dict[str, int]:
-        """As DeltaTable.delete."""
+        """Delete the rows for which the predicate (SQL) is true; None: all. Returns metrics, as DeltaTable.delete does."""
         return self.table(path).delete(predicate)
 
     def update(
@@ -227,7 +234,7 @@ class DeltaTransaction:
         new_values: Mapping[str, Any] | None = None,
         predicate: str | None = None,
     ) -> dict[str, int]:
-        """As DeltaTable.update."""
+        """Set columns in the rows for which the predicate (SQL) is true. Arguments and metrics as for DeltaTable.update."""
         return self.table(path).update(updates, new_values, predicate)
 
     def merge(
@@ -240,25 +247,29 @@ class DeltaTransaction:
         *,
         truncate_nanoseconds: bool = False,
     ) -> TableMerger:
-        """As DeltaTable.merge; `.execute()` makes it part of the transaction."""
+        """A MERGE of an Arrow source into a table: add clauses, then `.execute()`. Arguments as for DeltaTable.merge."""
         table = self.table(path)
         return table.merge(source, predicate, source_alias, target_alias, truncate_nanoseconds=truncate_nanoseconds)
 
     # ------------------------------------------------------------ inside
 
     def _tables_text(self) -> str:
+        """The tables of the transaction, for messages; the ledger's URL if there are none yet."""
         return ", ".join(path for paths in self._paths.values() for path in paths) or self._coordinator
 
     def _store(self, path: PathLike) -> ObjectStore:
+        """The table's store, opened as a part of the transaction."""
         return open_store(path, StorageOptions.of(self.storage_options(path)))
 
     def _plain_store(self, place: str) -> ObjectStore:
+        """The table's store, opened with the coordinator but outside of the transaction."""
         path = self._paths[place][0]
         return open_store(path, StorageOptions.of({**self._options_of(path), "coordinator": self._coordinator}))
 
     def _group_table(self, place: str, begun: Begun, held_reads: Sequence[bytes]) -> GroupTable | None:
-        """None for a table that the ledger does not coordinate: its writers are not checked for conflicts. held_reads: the reads
-        of statements that changed nothing, from the ledger."""
+        """What the commit has to know about a table, with all its reads as one; None for a table that the ledger does not
+        coordinate: its writers are not checked for conflicts. held_reads: the reads of statements that changed nothing, as JSON
+        from the ledger."""
         base = open_ledger(self._coordinator).version_at(place, begun.moment)
         if base is None:
             return None
@@ -266,21 +277,21 @@ class DeltaTransaction:
         reads = [transaction.reads for transaction in self._reads.get(place, [])] if self._is_serializable else []
         if held_reads:
             config = Snapshot.load(store, version=base).config
-            reads += [reads_from_json(each, store, config) for each in held_reads]
+            reads += [reads_from_json(reads_json, store, config) for reads_json in held_reads]
         ids = frozenset(self._read_ids.get(place, ())) if self._is_serializable else frozenset[str]()
-        return GroupTable(store, base, _joined(reads), self._is_serializable, ids)
+        return GroupTable(store, base, _joined_reads(reads), self._is_serializable, ids)
 
 
-def _joined(reads: list[ReadSet]) -> ReadSet | None:
+def _joined_reads(reads: list[ReadSet]) -> ReadSet | None:
     """All reads of one table as one; None if there are none."""
     if not reads:
         return None
     return ReadSet(
-        tuple(predicate for read in reads for predicate in read.predicates),
-        any_match([read.may_match for read in reads if read.may_match is not None]),
-        frozenset().union(*(read.paths for read in reads)),
-        all_rows=any(read.all_rows for read in reads),
-        partitions=tuple(partitions for read in reads for partitions in read.partitions),
+        tuple(predicate for read_set in reads for predicate in read_set.predicates),
+        any_match([read_set.may_match for read_set in reads if read_set.may_match is not None]),
+        frozenset().union(*(read_set.paths for read_set in reads)),
+        all_rows=any(read_set.all_rows for read_set in reads),
+        partitions=tuple(partitions for read_set in reads for partitions in read_set.partitions),
     )
 
 
@@ -289,20 +300,22 @@ def _joined(reads: list[ReadSet]) -> ReadSet | None:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A part of `transact`: made by append, delete, update and check."""
+    """One step of `transact`, from append, delete, update or check. run: does the step in a transaction."""
 
     path: str
     run: Callable[[DeltaTransaction], None]
 
 
 def append(path: str, data: Any, *, truncate_nanoseconds: bool = False) -> Step:
-    """data, truncate_nanoseconds: as write_delta takes them. The rows are held in memory: a stream returns them once, and
-    `transact` may try several times. Raises as write_delta."""
+    """A step that appends rows. data, truncate_nanoseconds: as write_delta takes them. The rows are read into memory now: a
+    stream returns its rows only once, and `transact` may run the step several times. Raises as write_delta."""
     rows = arrow_stream(data).read_all()
     return Step(path, lambda tx: tx.append(path, rows, truncate_nanoseconds=truncate_nanoseconds))
 
 
 def delete(path: str, predicate: str | None = None) -> Step:
+    """A step that deletes the rows for which the predicate (SQL) is true; None: all."""
+
     def run(tx: DeltaTransaction) -> None:
         tx.delete(path, predicate)
 
@@ -310,6 +323,8 @@ def delete(path: str, predicate: str | None = None) -> Step:
 
 
 def update(path: str, updates: Mapping[str, str], predicate: str | None = None) -> Step:
+    """A step that sets columns in the rows for which the predicate (SQL) is true; None: all. updates: SQL by column."""
+
     def run(tx: DeltaTransaction) -> None:
         tx.update(path, updates, predicate=predicate)
 
@@ -317,8 +332,8 @@ def update(path: str, updates: Mapping[str, str], predicate: str | None = None) 
 
 
 def check(path: str, predicate: str, *, rows: int | None = None) -> Step:
-    """Check that there are rows for which the predicate (SQL) is true; exactly this many if rows is set. The rows that were read
-    must not change until everything is committed."""
+    """A step that checks that there are rows for which the predicate (SQL) is true: exactly `rows`, or at least one if it is
+    None. Other writers must not change these rows before the commit. The step raises CheckFailedError."""
 
     def run(tx: DeltaTransaction) -> None:
         row_count = tx.read(path, columns=[], filter=predicate).num_rows

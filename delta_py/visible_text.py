@@ -90,7 +90,9 @@ def _is_harmless(char: str, previous: str, following: str) -> bool:
 
 
 def _is_joining(char: str, previous: str, following: str) -> bool:
-    """The first two follow RFC 5892 (appendix A) for host names; the second of the Indic ones is Bengali's ya-phalaa."""
+    """Whether a joiner changes how its neighbours look. char: zero-width joiner or non-joiner. The rules for a virama before it
+    and for Arabic letters follow RFC 5892 (appendix A) for host names. A letter before and a virama after it make Bengali's
+    ya-phalaa. The last rule is for emoji."""
     if unicodedata.combining(previous) == _VIRAMA:
         return True
     if following == "":
@@ -110,7 +112,8 @@ def _is_arabic(char: str) -> bool:
 
 
 def _is_selecting(char: str, previous: str, following: str) -> bool:
-    """Only the first of several selectors in a row counts: the others could carry a hidden text."""
+    """Whether a variation selector changes how the previous character looks. A selector after another selector does not:
+    such a sequence could carry a hidden text."""
     if char == _EMOJI_SELECTOR and following == _KEYCAP:
         return True
     return not previous.isascii() and unicodedata.category(previous) in ("Lo", "So", "Sm", "Po", "Pd")

@@ -29,7 +29,7 @@ from delta_py.definition.properties import (
     split_configuration,
 )
 from delta_py.definition.protocols import features_in_use, protocol_of_versions, with_features
-from delta_py.definition.row_tracking import give_row_ids, without_ids
+from delta_py.definition.row_tracking import count_files_without_ids, give_row_ids
 from delta_py.definition.timestamps import ENABLED as TIMESTAMPS
 from delta_py.definition.timestamps import timestamped_properties, transaction_at
 from delta_py.errors import (
@@ -56,16 +56,17 @@ from delta_py.types.similar_names import did_you_mean
 COMMENT = "comment"
 """A property of this name sets the table's description."""
 _VERSIONS = (READER_VERSION, WRITER_VERSION)
-# How often a change that must be the next version is tried while other writers are faster.
-_LOST_ROUNDS = 20
+# How often a commit that must be the next version is tried, if other writers commit first.
+_MAX_ATTEMPTS = 20
 
 
 @dataclass(slots=True)
 class _Change:
-    """A change of a table's configuration. configuration, schema_string: after the change.
-    needs_all_files: the commit fails if another writer adds files. removes_mapping: it rewrites all files.
-    lacks_row_ids: files lack row ids, so it must not be committed yet. timestamp_ms: the commit's time if its metadata names its
-    own time and version, else None.
+    """A change of a table's configuration, completed step by step before it is committed.
+
+    configuration, schema_string, description: after the change. needs_all_files: the commit fails if another writer adds files.
+    removes_mapping: the commit turns column mapping off, and so rewrites all files. lacks_row_ids: some files have no row ids, so
+    the change must not be committed yet. timestamp_ms: the commit's time, if the new properties contain it; else None.
     """
 
     snapshot: Snapshot
@@ -83,13 +84,16 @@ class _Change:
 
     @property
     def before(self) -> Properties:
+        """The table's properties before the change."""
         return self.snapshot.config.properties
 
     @property
     def after(self) -> Properties:
+        """The table's properties after the change."""
         return Properties(self.configuration)
 
     def turns_on(self, name: str) -> bool:
+        """Whether the boolean property becomes true, and was not true before."""
         return self.after.boolean(name) and not self.before.boolean(name)
 
 
@@ -106,29 +110,34 @@ def set_properties(store: ObjectStore, properties: Mapping[str, str]) -> int:
     conflict_count = 0
     while True:
         try:
-            version = _try_properties(store, properties)
+            version = _set_properties_once(store, properties)
         except ConcurrentWriteException as error:  # a commit that names its own version must be the next one
             conflict_count += 1
-            has_rewritten = error.error_class == "DELTA_CONCURRENT_DOMAIN_METADATA"  # it seems to have rewritten all files
-            if conflict_count == _LOST_ROUNDS or has_rewritten:
+            has_rewritten = (
+                error.error_class == "DELTA_CONCURRENT_DOMAIN_METADATA"
+            )  # probably it had rewritten all files, which is not repeated
+            if conflict_count == _MAX_ATTEMPTS or has_rewritten:
                 raise
             continue
         if version is not None:
             return version
-        give_row_ids(store)
+        give_row_ids(store)  # then the loop tries the change again
 
 
-def _try_properties(store: ObjectStore, properties: Mapping[str, str]) -> int | None:
-    """As set_properties; None if only files without row ids prevent the change."""
+def _set_properties_once(store: ObjectStore, properties: Mapping[str, str]) -> int | None:
+    """Try once to make the change of set_properties; returns the version. Returns None, and commits nothing, if files without row
+    ids prevent the change."""
     snapshot = Snapshot.load(store)
     new_properties, features = split_configuration(properties)
     versions = {name: new_properties.pop(name) for name in _VERSIONS if name in new_properties}
     refuse_constraints(new_properties)
-    replaced = {name.lower() for name in new_properties}
-    other_properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in replaced}
+    replaced_names = {name.lower() for name in new_properties}
+    other_properties = {
+        name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in replaced_names
+    }
     description = new_properties.pop(COMMENT, None)
     change = _Change(snapshot, {**other_properties, **new_properties})
-    if COORDINATED in features:
+    if COORDINATED in features:  # the feature catalogManaged: a coordinator will decide which commits are versions
         metadata = replace(snapshot.metadata, configuration=change.configuration)
         change.configuration = coordinated_by(store, TableConfig(with_features(snapshot.protocol, features), metadata))
     if description is not None:
@@ -136,49 +145,49 @@ def _try_properties(store: ObjectStore, properties: Mapping[str, str]) -> int | 
     protocol = snapshot.protocol
     if versions:
         reader, writer = (
-            int(versions.get(name, now))
-            for name, now in zip(_VERSIONS, (protocol.min_reader_version, protocol.min_writer_version), strict=True)
+            int(versions.get(name, current_version))
+            for name, current_version in zip(_VERSIONS, (protocol.min_reader_version, protocol.min_writer_version), strict=True)
         )
-        protocol = _upgraded(protocol, reader, writer)
+        protocol = _upgraded_protocol(protocol, reader, writer)
     return _commit(change, protocol, features, "SET TBLPROPERTIES", {"properties": dict(properties)})
 
 
 def unset_properties(store: ObjectStore, names: Sequence[str], *, if_exists: bool = False) -> int:
-    """Remove table properties, so that their defaults hold; returns the version as set_properties.
+    """Remove table properties, so that their defaults hold; returns the new version, or the newest if nothing changes.
 
     if_exists: ignore names that the table does not have. Raises InvalidOptionError
     (DELTA_UNSET_NON_EXISTENT_PROPERTY) otherwise, and UnsupportedOperationError for a property that cannot be removed.
     """
     snapshot = Snapshot.load(store)
-    present = {name.lower(): name for name in snapshot.metadata.configuration}
-    stored_names = [name if name.lower() in present else known_name(name) for name in names]
-    missing = [name for name in stored_names if name.lower() not in present]
+    names_by_lower_case = {name.lower(): name for name in snapshot.metadata.configuration}
+    stored_names = [name if name.lower() in names_by_lower_case else known_name(name) for name in names]
+    missing = [name for name in stored_names if name.lower() not in names_by_lower_case]
     if missing and not if_exists:
         raise InvalidOptionError(
             f"The table at {store.root} has no property {', '.join(missing)}; nothing was changed."
-            f"{did_you_mean(missing[0], present.values())} Correct the name, or leave it out.",
+            f"{did_you_mean(missing[0], names_by_lower_case.values())} Correct the name, or leave it out.",
             error_class="DELTA_UNSET_NON_EXISTENT_PROPERTY",
             sql_state="42616",
             properties=missing,
         )
     removed_names = {name.lower() for name in stored_names}
-    _refuse_internal(removed_names & present.keys())
-    return _unset(snapshot, removed_names, {"properties": list(names), "ifExists": if_exists})
+    _refuse_internal(removed_names & names_by_lower_case.keys())
+    return _commit_unset(snapshot, removed_names, {"properties": list(names), "ifExists": if_exists})
 
 
 def unset_internal(store: ObjectStore, names: Sequence[str]) -> int:
-    """As unset_properties, for those of the names that the table has, including Delta's own bookkeeping: for a feature that is
-    dropped.
+    """Remove those of the properties that the table has; returns the version. DROP FEATURE uses it, because it also removes
+    properties that only writers maintain, which unset_properties refuses.
     """
     removed_names = {name.lower() for name in names}
-    return _unset(Snapshot.load(store), removed_names, {"properties": list(names), "ifExists": True})
+    return _commit_unset(Snapshot.load(store), removed_names, {"properties": list(names), "ifExists": True})
 
 
-def _unset(snapshot: Snapshot, removed_names: set[str], parameters: Mapping[str, object]) -> int:
-    """removed_names: names in lower case."""
+def _commit_unset(snapshot: Snapshot, removed_names: set[str], parameters: Mapping[str, object]) -> int:
+    """Commit the removal of properties; returns the version. removed_names: in lower case."""
     properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in removed_names}
     version = _commit(_Change(snapshot, properties), snapshot.protocol, frozenset(), "UNSET TBLPROPERTIES", parameters)
-    assert version is not None, "nothing was turned on"
+    assert version is not None, "nothing was turned on"  # only row tracking that is turned on returns None
     return version
 
 
@@ -224,8 +233,9 @@ def upgrade_protocol(store: ObjectStore, reader_version: int, writer_version: in
     return set_properties(store, dict(zip(_VERSIONS, map(str, versions), strict=True)))
 
 
-def _upgraded(current: Protocol, reader: int, writer: int) -> Protocol:
-    """The protocol after a user raises its versions."""
+def _upgraded_protocol(current: Protocol, reader: int, writer: int) -> Protocol:
+    """The protocol after a user sets its versions. reader, writer: the requested versions. Raises InvalidOptionError for a
+    version that is lower than the current one, or does not exist."""
     if reader < current.min_reader_version or writer < current.min_writer_version:
         raise InvalidOptionError(
             f"The table's protocol is ({current.min_reader_version},{current.min_writer_version}) and cannot go down to "
@@ -237,14 +247,15 @@ def _upgraded(current: Protocol, reader: int, writer: int) -> Protocol:
         )
     if (reader, writer) == (current.min_reader_version, current.min_writer_version):
         return current
-    target = protocol_of_versions(reader, writer)  # raises for versions that do not exist
+    target_protocol = protocol_of_versions(reader, writer)  # raises for versions that do not exist
     if current.writer_features is not None:
-        return current  # a reader version adds no feature if all are listed, and none of these needs it
-    if target.min_writer_version < WRITER_FEATURES_VERSION:
-        return target
-    # The listed features are those that the old versions stand for. The metadata has no effect on this.
-    listed = with_features(target, TableConfig(current, Metadata("", '{"type":"struct","fields":[]}')).features)
-    return replace(listed, min_reader_version=max(reader, listed.min_reader_version))
+        # All features are listed already, so a higher version adds none.
+        return current
+    if target_protocol.min_writer_version < WRITER_FEATURES_VERSION:
+        return target_protocol
+    # The new protocol lists its features: those that the old versions stand for. The metadata has no effect on this.
+    listed_protocol = with_features(target_protocol, TableConfig(current, Metadata("", '{"type":"struct","fields":[]}')).features)
+    return replace(listed_protocol, min_reader_version=max(reader, listed_protocol.min_reader_version))
 
 
 # ---------------------------------------------------------------- requirements of each property on an existing table
@@ -253,10 +264,18 @@ def _upgraded(current: Protocol, reader: int, writer: int) -> Protocol:
 def _commit(
     change: _Change, protocol: Protocol, features: frozenset[str], operation: str, parameters: Mapping[str, object]
 ) -> int | None:
-    """Check and complete the change by the requirements of each property, and commit it. features: the features that the caller
-    requests. Returns the version; None if files lack row ids, which the change requires."""
+    """Check and complete the change by the rule of each property, and commit it. protocol: with the versions that the caller
+    requests. features: those that the caller requests, in addition to the features that schema and properties need. operation,
+    parameters: for the history. Returns the version; None, without a commit, if the change requires row ids that files lack."""
     snapshot = change.snapshot
-    for rule in (_column_mapping, _iceberg_compat, _row_tracking, _in_commit_timestamps, _change_data_feed, _symlink_manifest):
+    for rule in (
+        _apply_column_mapping,
+        _apply_iceberg_compat,
+        _apply_row_tracking,
+        _apply_in_commit_timestamps,
+        _check_change_data_feed,
+        _check_symlink_manifest,
+    ):
         rule(change)
     metadata = replace(
         snapshot.metadata,
@@ -287,7 +306,7 @@ def _commit(
     return transaction.commit(operation, parameters)
 
 
-def _column_mapping(change: _Change) -> None:
+def _apply_column_mapping(change: _Change) -> None:
     """When column mapping is turned on, the present column names in the files become the physical names. When it is turned off,
     the commit rewrites all files.
     Protocol: Column Mapping; Writer Requirements for Column Mapping.
@@ -318,7 +337,7 @@ def _assign_ids(change: _Change) -> None:
     change.configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)
 
 
-def _iceberg_compat(change: _Change) -> None:
+def _apply_iceberg_compat(change: _Change) -> None:
     """If a version of IcebergCompat is turned on or off, no other writer may add files in the meantime: they would not meet its
     requirements. Protocol: Iceberg Compatibility V2."""
     change.needs_all_files |= enabled_versions(change.after) != enabled_versions(change.before)
@@ -327,7 +346,7 @@ def _iceberg_compat(change: _Change) -> None:
         _assign_ids(change)
 
 
-def _row_tracking(change: _Change) -> None:
+def _apply_row_tracking(change: _Change) -> None:
     """Existing rows need ids: files get them when they are added, if the protocol supports the feature by then.
     Protocol: Row Tracking; Writer Requirements for Row Tracking.
     """
@@ -335,15 +354,15 @@ def _row_tracking(change: _Change) -> None:
     resumes = change.before.boolean(ROW_TRACKING_SUSPENDED) and change.after.boolean(ROW_TRACKING_ENABLED)
     if not (resumes or change.turns_on(ROW_TRACKING_ENABLED)):
         return
-    change.lacks_row_ids = without_ids(change.snapshot) > 0
-    if change.lacks_row_ids and change.before.boolean(ROW_TRACKING_ENABLED):  # another client made this table
+    change.lacks_row_ids = count_files_without_ids(change.snapshot) > 0
+    if change.lacks_row_ids and change.before.boolean(ROW_TRACKING_ENABLED):  # only another client makes such a table
         raise suspended_row_tracking(change.snapshot.table_root)
-    # Without the feature, files that other writers add in the meantime have no ids.
+    # If the table's protocol lacks the feature, files that other writers add in the meantime get no ids.
     change.needs_all_files |= not change.snapshot.config.feature("rowTracking")
     change.configuration = with_id_columns(change.configuration)
 
 
-def _in_commit_timestamps(change: _Change) -> None:
+def _apply_in_commit_timestamps(change: _Change) -> None:
     """From this commit on, versions carry their timestamps: the table's properties record this version and its timestamp.
     Protocol: In-Commit Timestamps; Writer Requirements for In-Commit Timestamps.
     """
@@ -358,7 +377,7 @@ def _in_commit_timestamps(change: _Change) -> None:
     change.configuration, change.timestamp_ms = timestamped_properties(change.snapshot, change.configuration)
 
 
-def _change_data_feed(change: _Change) -> None:
+def _check_change_data_feed(change: _Change) -> None:
     """The columns that the change data feed adds must not exist in the table."""
     if not change.turns_on("delta.enableChangeDataFeed"):
         return
@@ -373,7 +392,7 @@ def _change_data_feed(change: _Change) -> None:
         )
 
 
-def _symlink_manifest(change: _Change) -> None:
+def _check_symlink_manifest(change: _Change) -> None:
     """Symlink manifests and deletion vectors exclude each other: readers of the manifests do not know deletion vectors."""
     if any(change.turns_on(name) for name in (MANIFESTS, VECTORS)):
         check_manifests(change.after)

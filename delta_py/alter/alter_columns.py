@@ -62,7 +62,8 @@ def add_columns(store: ObjectStore, columns: Sequence[NewColumn]) -> int:
     snapshot = Snapshot.load(store)
     schema = with_new_columns(snapshot.schema, columns)
     described_columns = [
-        {"column": described(column.path, column.as_field()), **_position(column.first, column.after)} for column in columns
+        {"column": described(column.path, column.as_field()), **_position_parameter(column.first, column.after)}
+        for column in columns
     ]
     return commit_schema(snapshot, schema, "ADD COLUMNS", {"columns": described_columns})
 
@@ -77,7 +78,7 @@ def rename_column(store: ObjectStore, name: str | Sequence[str], new_name: str) 
     config = snapshot.config
     path = resolve_path(config.schema, name)
     new_path = (*path[:-1], new_name)
-    _check_mapped(config, path, "DELTA_UNSUPPORTED_RENAME_COLUMN", "have another name")
+    _check_column_mapping(config, path, "DELTA_UNSUPPORTED_RENAME_COLUMN", "have another name")
     if new_name == path[-1]:
         return snapshot.version
     check_no_rule_names(config, path)
@@ -97,12 +98,12 @@ def drop_columns(store: ObjectStore, names: Sequence[str | Sequence[str]], *, if
     """
     snapshot = Snapshot.load(store)
     config = snapshot.config
-    paths = _paths(config.schema, names, if_exists=if_exists)
+    paths = _outermost_paths(config.schema, names, if_exists=if_exists)
     schema, properties = config.schema, config.metadata.configuration
     for path in paths:
-        _check_mapped(config, path, "DELTA_UNSUPPORTED_DROP_COLUMN", "be dropped")
-        check_may_go(snapshot, path)
-        schema = edit_fields(schema, path[:-1], partial(_without, path))
+        _check_column_mapping(config, path, "DELTA_UNSUPPORTED_DROP_COLUMN", "be dropped")
+        check_can_be_dropped(snapshot, path)
+        schema = edit_fields(schema, path[:-1], partial(_without_field, path))
         properties = _with_stats_columns(properties, path, None)
     parameters = {"columns": [joined_name(path) for path in paths]}
     return commit_schema(snapshot, schema, "DROP COLUMNS", parameters, properties=properties) if paths else snapshot.version
@@ -120,12 +121,12 @@ def change_columns(store: ObjectStore, changes: Sequence[ColumnChange]) -> int:
         path = resolve_path(schema, change.name)
         schema = with_change(config, schema, change)
         # A rule depends on the column's type, and not on its comment, default or position.
-        if _plain(field_at(schema, path).data_type) != _plain(field_at(config.schema, path).data_type):
+        if _simple_type(field_at(schema, path).data_type) != _simple_type(field_at(config.schema, path).data_type):
             check_no_rule_names(config, path)
     paths = [resolve_path(schema, change.name) for change in changes]
     columns = [described(path, field_at(schema, path)) for path in paths]
-    positions = [_position(change.first, change.after) for change in changes]
-    schema = _recorded(snapshot, schema)
+    positions = [_position_parameter(change.first, change.after) for change in changes]
+    schema = _with_recorded_types(snapshot, schema)
     if len(changes) == 1:
         return commit_schema(snapshot, schema, "CHANGE COLUMN", {"column": columns[0], **positions[0]})
     described_columns = [{**column, **position} for column, position in zip(columns, positions, strict=True)]
@@ -151,11 +152,11 @@ def replace_columns(store: ObjectStore, columns: StructType) -> int:
         )
     schema = with_columns_replaced(config, columns)
     for path in _dropped_paths(config.schema, schema, ()):
-        check_may_go(snapshot, path)
-    for path in _retyped(config.schema, schema, ()):
+        check_can_be_dropped(snapshot, path)
+    for path in _retyped_paths(config.schema, schema, ()):
         check_no_rule_names(config, path)
     parameters = {"columns": [described((f.name,), f) for f in columns.fields]}
-    return commit_schema(snapshot, _recorded(snapshot, schema), "REPLACE COLUMNS", parameters)
+    return commit_schema(snapshot, _with_recorded_types(snapshot, schema), "REPLACE COLUMNS", parameters)
 
 
 # ---------------------------------------------------------------- allowed changes
@@ -173,9 +174,9 @@ def check_no_rule_names(config: TableConfig, path: Path, *, except_invariant: bo
     blocking_rules = [rule for rule in rules if rule.kind != "generated"] or generated
     if not blocking_rules:
         return
-    kind = "generated columns" if blocking_rules is generated else "constraints"
+    rules_text = "generated columns" if blocking_rules is generated else "constraints"
     raise UnsupportedOperationError(
-        f"Column {joined_name(path)} cannot be changed so: these {kind} name it: "
+        f"Column {joined_name(path)} cannot be changed so: these {rules_text} name it: "
         + "; ".join(f"{rule.name} -> {rule.sql}" for rule in blocking_rules)
         + ". Nothing was changed. Drop them first.",
         error_class="DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE"
@@ -187,8 +188,9 @@ def check_no_rule_names(config: TableConfig, path: Path, *, except_invariant: bo
     )
 
 
-def check_may_go(snapshot: Snapshot, path: Path) -> None:
-    """Raises UnsupportedOperationError for a column that the table's layout or its rules need."""
+def check_can_be_dropped(snapshot: Snapshot, path: Path) -> None:
+    """Raises UnsupportedOperationError for a column that cannot be dropped: the table is partitioned or clustered by it, or a
+    rule names it."""
     config, name = snapshot.config, joined_name(path)
     if path in [(column,) for column in config.partition_columns]:
         raise UnsupportedOperationError(
@@ -197,9 +199,9 @@ def check_may_go(snapshot: Snapshot, path: Path) -> None:
             sql_state="0AKDC",
             column=name,
         )
-    physical = _physical(config, path)
-    clustered = clustering_paths(snapshot.domain_metadata().get(CLUSTERING_DOMAIN))
-    if any(column[: len(physical)] == physical for column in clustered):
+    physical_path = _physical_path(config, path)
+    clustered_paths = clustering_paths(snapshot.domain_metadata().get(CLUSTERING_DOMAIN))
+    if any(column[: len(physical_path)] == physical_path for column in clustered_paths):
         raise UnsupportedOperationError(
             f"Column {name} cannot be dropped: the table is clustered by it. Nothing was changed. Cluster it by other "
             "columns first.",
@@ -210,17 +212,18 @@ def check_may_go(snapshot: Snapshot, path: Path) -> None:
     check_no_rule_names(config, path, except_invariant=True)
 
 
-def _physical(config: TableConfig, path: Path) -> Path:
-    """The path by the names inside data files; the parts of arrays and maps have the same names there."""
+def _physical_path(config: TableConfig, path: Path) -> Path:
+    """The path by the physical names of columns and fields, which data files use. The parts of arrays and maps (`element`, `key`,
+    `value`) have no physical names."""
     steps = [path[: depth + 1] for depth in range(len(path))]
     fields = [(step, field_at(config.schema, step)) for step in steps]
     mode = config.column_mapping_mode
     return tuple(column_mapping.physical_name(f, mode) if is_field(config.schema, step) else step[-1] for step, f in fields)
 
 
-def _check_mapped(config: TableConfig, path: Path, condition: str, what: str) -> None:
-    """Raise unless the table has column mapping, and the path is a field of a struct. condition, what: the error's class and
-    its words for the change.
+def _check_column_mapping(config: TableConfig, path: Path, condition: str, what: str) -> None:
+    """Raises UnsupportedOperationError unless the table has column mapping and the path is a column or a field of a struct.
+    condition: the error's class. what: the change, for the message, such as `be dropped`.
     """
     name = joined_name(path)
     if config.column_mapping_mode == "none":
@@ -240,7 +243,7 @@ def _check_mapped(config: TableConfig, path: Path, condition: str, what: str) ->
         )
 
 
-def _without(path: Path, fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
+def _without_field(path: Path, fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
     """The fields of a struct without the last one of the path. Raises UnsupportedOperationError if it is the only one."""
     if len(fields) == 1:
         raise UnsupportedOperationError(
@@ -252,8 +255,9 @@ def _without(path: Path, fields: tuple[StructField, ...]) -> tuple[StructField, 
     return tuple(f for f in fields if f.name != path[-1])
 
 
-def _paths(schema: StructType, names: Sequence[str | Sequence[str]], *, if_exists: bool) -> list[Path]:
-    """The paths without duplicates, and without those inside another one."""
+def _outermost_paths(schema: StructType, names: Sequence[str | Sequence[str]], *, if_exists: bool) -> list[Path]:
+    """The paths of the columns with these names, without duplicates and without paths inside another path of the list. if_exists:
+    leave out names that the schema lacks; else they raise SchemaMismatchError."""
     paths = []
     for name in names:
         try:
@@ -261,41 +265,56 @@ def _paths(schema: StructType, names: Sequence[str | Sequence[str]], *, if_exist
         except SchemaMismatchError:
             if not if_exists:
                 raise
-    unique = list(dict.fromkeys(paths))
-    return [path for path in unique if not any(path != other and path[: len(other)] == other for other in unique)]
+    unique_paths = list(dict.fromkeys(paths))
+    return [
+        path
+        for path in unique_paths
+        if not any(path != outer_path and path[: len(outer_path)] == outer_path for outer_path in unique_paths)
+    ]
 
 
 def _dropped_paths(old_type: DataType, new_type: DataType, path: Path) -> list[Path]:
-    """The paths of the columns and fields that only the old type has."""
+    """The paths of the columns and fields that only the old type has. path: of both types in the schema; empty for the whole."""
     match old_type, new_type:
         case StructType(), StructType():
             new_fields = {f.name.lower(): f for f in new_type.fields}
             field_pairs = [(f, new_fields.get(f.name.lower())) for f in old_type.fields]
-            inner = [_dropped_paths(f.data_type, new.data_type, (*path, f.name)) for f, new in field_pairs if new is not None]
-            return [*((*path, f.name) for f, new in field_pairs if new is None), *(p for paths in inner for p in paths)]
-        case ArrayType(old, _), ArrayType(new, _):
-            return _dropped_paths(old, new, (*path, "element"))
-        case MapType(old_key, old_value, _), MapType(key, value, _):
-            return [*_dropped_paths(old_key, key, (*path, "key")), *_dropped_paths(old_value, value, (*path, "value"))]
+            nested_paths = [
+                _dropped_paths(f.data_type, new_field.data_type, (*path, f.name))
+                for f, new_field in field_pairs
+                if new_field is not None
+            ]
+            return [
+                *((*path, f.name) for f, new_field in field_pairs if new_field is None),
+                *(nested_path for paths in nested_paths for nested_path in paths),
+            ]
+        case ArrayType(old_element, _), ArrayType(new_element, _):
+            return _dropped_paths(old_element, new_element, (*path, "element"))
+        case MapType(old_key, old_value, _), MapType(new_key, new_value, _):
+            return [*_dropped_paths(old_key, new_key, (*path, "key")), *_dropped_paths(old_value, new_value, (*path, "value"))]
     return []
 
 
-def _retyped(old_type: DataType, new_type: DataType, path: Path) -> list[Path]:
-    """The paths of the columns and fields that both types have, and whose own types differ."""
+def _retyped_paths(old_type: DataType, new_type: DataType, path: Path) -> list[Path]:
+    """The paths of the columns and fields that both types have, with different simple types. path: as in _dropped_paths."""
     match old_type, new_type:
         case StructType(), StructType():
             field_pairs = [(f, new_type.find(f.name)) for f in old_type.fields]
-            inner = [_retyped(f.data_type, new.data_type, (*path, f.name)) for f, new in field_pairs if new is not None]
-            return [path for paths in inner for path in paths]
-        case ArrayType(old, _), ArrayType(new, _):
-            return _retyped(old, new, (*path, "element"))
-        case MapType(old_key, old_value, _), MapType(key, value, _):
-            return [*_retyped(old_key, key, (*path, "key")), *_retyped(old_value, value, (*path, "value"))]
+            nested_paths = [
+                _retyped_paths(f.data_type, new_field.data_type, (*path, f.name))
+                for f, new_field in field_pairs
+                if new_field is not None
+            ]
+            return [path for paths in nested_paths for path in paths]
+        case ArrayType(old_element, _), ArrayType(new_element, _):
+            return _retyped_paths(old_element, new_element, (*path, "element"))
+        case MapType(old_key, old_value, _), MapType(new_key, new_value, _):
+            return [*_retyped_paths(old_key, new_key, (*path, "key")), *_retyped_paths(old_value, new_value, (*path, "value"))]
     return [] if old_type == new_type else [path]
 
 
-def _plain(data_type: DataType) -> DataType:
-    """The type itself, without its parts: all structs, arrays and maps count as equal."""
+def _simple_type(data_type: DataType) -> DataType:
+    """The type, or an empty struct in place of every struct, array and map. So two types are compared without their parts."""
     return data_type if isinstance(data_type, PrimitiveType | DecimalType) else StructType()
 
 
@@ -303,7 +322,8 @@ def _plain(data_type: DataType) -> DataType:
 
 
 def _with_stats_columns(properties: Mapping[str, str], path: Path, new_path: Path | None) -> Mapping[str, str]:
-    """The properties, with a column renamed in the one that lists the columns with statistics; new_path None: removed from it."""
+    """The properties, where the list of columns with statistics has the new path of a column. new_path: None for a dropped
+    column, which leaves the list with all its fields."""
     column_list = properties.get(STATS_COLUMNS)
     if column_list is None:
         return properties
@@ -321,8 +341,9 @@ def _with_stats_columns(properties: Mapping[str, str], path: Path, new_path: Pat
 # ---------------------------------------------------------------- the commit
 
 
-def _recorded(snapshot: Snapshot, schema: StructType) -> StructType:
-    """The schema with its type changes recorded. Clients of the preview of type widening need the version of each change."""
+def _with_recorded_types(snapshot: Snapshot, schema: StructType) -> StructType:
+    """The schema with a record of its type changes since the snapshot, in the metadata of the fields. Clients that know only the
+    preview of type widening need the version of each change too."""
     preview = "typeWidening-preview" in snapshot.config.features
     return with_recorded_changes(snapshot.schema, schema, snapshot.version + 1 if preview else None)
 
@@ -359,7 +380,7 @@ def commit_schema(
     return transaction.commit(operation, parameters)
 
 
-def _position(first: bool, previous_column: str | None) -> dict[str, str]:
+def _position_parameter(first: bool, previous_column: str | None) -> dict[str, str]:
     """The position of a new or moved column as the history describes it, such as `AFTER b`; empty if it has none."""
     if previous_column is not None:
         return {"position": f"AFTER {previous_column}"}
@@ -368,6 +389,6 @@ def _position(first: bool, previous_column: str | None) -> dict[str, str]:
 
 def described(path: Path, f: StructField) -> dict[str, Any]:
     """A column as the history describes it."""
-    kind = type_name(f.data_type) if isinstance(f.data_type, DecimalType) else getattr(f.data_type, "name", "")
-    nested = {StructType: "struct", ArrayType: "array", MapType: "map"}.get(type(f.data_type))
-    return {"name": joined_name(path), "type": nested or kind, "nullable": f.nullable, "metadata": dict(f.metadata)}
+    type_text = type_name(f.data_type) if isinstance(f.data_type, DecimalType) else getattr(f.data_type, "name", "")
+    nested_kind = {StructType: "struct", ArrayType: "array", MapType: "map"}.get(type(f.data_type))
+    return {"name": joined_name(path), "type": nested_kind or type_text, "nullable": f.nullable, "metadata": dict(f.metadata)}

@@ -41,8 +41,8 @@ COMMENT = "comment"
 class NewColumn:
     """A column, or a field of a struct, to add to a table.
 
-    name: dotted for a field (backticks around names with dots), or a sequence of names. first: put it before all others, after:
-    the column that it follows; else it comes last. metadata: the user's own.
+    name: dotted for a field (backticks around names with dots), or a sequence of names. first: put it before all others. after:
+    put it after this column. Without both, it comes last. default: SQL. metadata: more keys of the field's metadata.
     """
 
     name: str | Sequence[str]
@@ -65,9 +65,8 @@ class NewColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """A change of a column, a field of a struct, or an array's or map's part. name: as in NewColumn. None and False mean
-    unchanged.
-    default: SQL; drop_default: remove the default.
+    """A change of a column, of a field of a struct, or of a part of an array or map (`element`, `key`, `value`). name: as in
+    NewColumn. None and False mean unchanged. default: SQL. drop_default: remove the default. first, after: the new position.
     """
 
     name: str | Sequence[str]
@@ -94,39 +93,42 @@ def with_new_columns(schema: StructType, columns: Sequence[NewColumn]) -> Struct
     SchemaMismatchError for a parent that does not exist or is no struct.
     """
     for column in columns:
-        _check_new(column)
+        _check_new_column(column)
     for column in columns:
         schema = _with_new_column(schema, column, resolve_path(schema, column.path[:-1]))
     return schema
 
 
-def _with_new_column(schema: StructType, column: NewColumn, parent: Path) -> StructType:
-    """The schema with the column, after its other columns or at the requested position. parent: the struct that gets it."""
-    new = column.as_field()
+def _with_new_column(schema: StructType, column: NewColumn, parent_path: Path) -> StructType:
+    """The schema with the column, after its other columns or at the requested position. parent_path: of the struct that gets
+    it."""
+    new_field = column.as_field()
 
     def add_column(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
-        return insert_field(fields, new, column.after) if column.first or column.after is not None else (*fields, new)
+        return insert_field(fields, new_field, column.after) if column.first or column.after is not None else (*fields, new_field)
 
-    top = parent[0] if parent else new.name
-    return _texts_of(edit_fields(_with_lengths_of(schema, top), parent, add_column), top)
+    top_name = parent_path[0] if parent_path else new_field.name
+    return _with_plain_texts(edit_fields(_with_char_lengths(schema, top_name), parent_path, add_column), top_name)
 
 
-def _with_lengths_of(schema: StructType, name: str) -> StructType:
-    """The schema with CHAR(n) and VARCHAR(n) in the type of a column, so that its parts can be changed. Inverse: _texts_of."""
+def _with_char_lengths(schema: StructType, name: str) -> StructType:
+    """The schema with CHAR(n) and VARCHAR(n) as types in a column. The log stores such a type as string, with the length in the
+    column's metadata; with them in the type, its parts can be changed one by one. _with_plain_texts undoes this."""
     return StructType(tuple(with_lengths(f) if f.name == name else f for f in schema.fields))
 
 
-def _texts_of(schema: StructType, name: str) -> StructType:
+def _with_plain_texts(schema: StructType, name: str) -> StructType:
+    """The schema as the log stores it, after _with_char_lengths: a column's CHAR(n) and VARCHAR(n) as string."""
     return StructType(tuple(with_texts(StructType((f,))).fields[0] if f.name == name else f for f in schema.fields))
 
 
-def _check_new(column: NewColumn) -> None:
+def _check_new_column(column: NewColumn) -> None:
     """Raises UnsupportedOperationError for a column for which existing rows would need a value: NOT NULL, generated, identity,
     or with a default.
     """
     name = joined_name(column.path)
-    inner = [f for f in all_fields(column.data_type) if not f.nullable]
-    if not column.nullable or inner:
+    required_fields = [f for f in all_fields(column.data_type) if not f.nullable]
+    if not column.nullable or required_fields:
         raise UnsupportedOperationError(
             f"Column {name} cannot be added as NOT NULL: existing rows have no value for it. Nothing was changed. Add "
             "it nullable.",
@@ -135,10 +137,10 @@ def _check_new(column: NewColumn) -> None:
             column=name,
         )
     fields = (column.as_field(), *all_fields(column.data_type))
-    foreign = sorted({key for f in fields for key in f.metadata if key.startswith("delta.")})
-    if foreign:
+    rules = sorted({key for f in fields for key in f.metadata if key.startswith("delta.")})
+    if rules:
         raise UnsupportedOperationError(
-            f"Column {name} cannot be added with {', '.join(foreign)}: generated and identity columns have values for all rows, "
+            f"Column {name} cannot be added with {', '.join(rules)}: generated and identity columns have values for all rows, "
             "and existing rows would have none. Nothing was changed. Define such columns when you create the table.",
             error_class="DELTA_OPERATION_NOT_ALLOWED",
             sql_state="0AKDC",
@@ -166,10 +168,10 @@ def with_change(config: TableConfig, schema: StructType, change: ColumnChange) -
     rewriting rows; SchemaMismatchError for a column that does not exist; InvalidOptionError for an invalid default.
     """
     path = resolve_path(schema, change.name)
-    schema = _with_lengths_of(schema, path[0])
+    schema = _with_char_lengths(schema, path[0])
     old_field = field_at(schema, path)
-    inside = not is_field(schema, path)
-    if inside and (change.comment is not None or change.moves or change.default is not None or change.drop_default):
+    is_part = not is_field(schema, path)
+    if is_part and (change.comment is not None or change.moves or change.default is not None or change.drop_default):
         raise UnsupportedOperationError(
             f"{joined_name(path)} is the part of an array or map, which has no comment, default or place of its own. Nothing was "
             "changed.",
@@ -177,22 +179,27 @@ def with_change(config: TableConfig, schema: StructType, change: ColumnChange) -
             sql_state="0AKDC",
             column=joined_name(path),
         )
-    new_field = _changed(config, path, old_field, change, inside=inside)
+    new_field = _changed_field(config, path, old_field, change, is_part=is_part)
     schema = edit_field(schema, path, lambda _: new_field)
     if change.moves:
-        schema = edit_fields(schema, path[:-1], lambda fields: _moved(fields, new_field, change.after))
-    return _texts_of(schema, path[0])
+        schema = edit_fields(schema, path[:-1], lambda fields: _with_field_moved(fields, new_field, change.after))
+    return _with_plain_texts(schema, path[0])
 
 
-def _moved(fields: tuple[StructField, ...], field: StructField, previous_column: str | None) -> tuple[StructField, ...]:
+def _with_field_moved(
+    fields: tuple[StructField, ...], field: StructField, previous_column: str | None
+) -> tuple[StructField, ...]:
     """The fields with `field` moved after the previous column; None moves it before all others."""
     if previous_column is not None and previous_column.lower() == field.name.lower():
         return fields
     return insert_field(tuple(f for f in fields if f.name != field.name), field, previous_column)
 
 
-def _changed(config: TableConfig, path: Path, old_field: StructField, change: ColumnChange, *, inside: bool) -> StructField:
-    """The field after the change. inside: the field stands for a part of an array or map. Raises as with_change."""
+def _changed_field(
+    config: TableConfig, path: Path, old_field: StructField, change: ColumnChange, *, is_part: bool
+) -> StructField:
+    """The field after the change. is_part: the field stands for a part of an array or map, which can never become NOT NULL or
+    nullable. Raises as with_change."""
     new_field = old_field
     if change.data_type is not None and change.data_type != old_field.data_type:
         _check_identity(path, old_field)
@@ -202,8 +209,8 @@ def _changed(config: TableConfig, path: Path, old_field: StructField, change: Co
     if change.nullable or change.drop_default:
         _check_identity(path, old_field)
     if change.nullable is not None and change.nullable != old_field.nullable:
-        if inside or not change.nullable:
-            _refuse(path, old_field, replace(old_field, nullable=change.nullable), "existing rows may be null")
+        if is_part or not change.nullable:
+            _refuse_change(path, old_field, replace(old_field, nullable=change.nullable), "existing rows may be null")
         new_field = replace(new_field, nullable=True)
     if change.comment is not None:
         new_field = replace(new_field, metadata={**new_field.metadata, COMMENT: change.comment})
@@ -217,6 +224,7 @@ def _changed(config: TableConfig, path: Path, old_field: StructField, change: Co
 
 
 def _check_identity(path: Path, column: StructField) -> None:
+    """Raises UnsupportedOperationError for an identity column."""
     if identity_of(column) is not None:
         raise UnsupportedOperationError(
             f"Column {joined_name(path)} is an identity column: its numbers are bigint, and the table gives them to all rows. "
@@ -227,29 +235,29 @@ def _check_identity(path: Path, column: StructField) -> None:
         )
 
 
-def _check_generated(path: Path, column: StructField, new: DataType) -> None:
+def _check_generated(path: Path, column: StructField, new_type: DataType) -> None:
     """Raise UnsupportedOperationError for another type of a generated column: its expression must have the column's type. Texts
     may change their length limit."""
     sql = column.metadata.get(GENERATION)
-    if sql is not None and not _takes_texts(column.data_type, new):
+    if sql is not None and not _accepts_all_texts(column.data_type, new_type):
         raise UnsupportedOperationError(
             f"Column {joined_name(path)} is generated by {sql}, whose type is {type_name(column.data_type)} and not "
-            f"{type_name(new)}. Nothing was changed.",
+            f"{type_name(new_type)}. Nothing was changed.",
             error_class="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
             sql_state="42K09",
             column=joined_name(path),
         )
 
 
-def _check_type(config: TableConfig, path: Path, old_field: StructField, new: DataType) -> None:
+def _check_type(config: TableConfig, path: Path, old_field: StructField, new_type: DataType) -> None:
     """Raises UnsupportedOperationError if the column cannot get the type without a rewrite of rows."""
-    kinds: tuple[tuple[type[Any], str, str], ...] = (
+    nested_types: tuple[tuple[type[Any], str, str], ...] = (
         (StructType, "STRUCT", "add, drop or change its fields"),
         (MapType, "MAP", "change its `key` or `value`"),
         (ArrayType, "ARRAY", "change its `element`"),
     )
-    for kind, name, remedy in kinds:
-        if isinstance(old_field.data_type, kind):
+    for nested_type, name, remedy in nested_types:
+        if isinstance(old_field.data_type, nested_type):
             raise UnsupportedOperationError(
                 f"{joined_name(path)} is {type_name(old_field.data_type)}, whose type cannot change as a whole. Nothing was "
                 f"changed. Instead {remedy}.",
@@ -257,49 +265,51 @@ def _check_type(config: TableConfig, path: Path, old_field: StructField, new: Da
                 sql_state="429BQ",
                 column=joined_name(path),
             )
-    if _reads_as(config, old_field.data_type, new):
+    if _reads_as(config, old_field.data_type, new_type):
         return
-    why = "existing rows would have to be rewritten"
-    if not widens(config) and is_widening(old_field.data_type, new):
-        why = "the table property delta.enableTypeWidening is not true"
-    _refuse(path, old_field, replace(old_field, data_type=new), why)
+    reason = "existing rows would have to be rewritten"
+    if not widens(config) and is_widening(old_field.data_type, new_type):
+        reason = "the table property delta.enableTypeWidening is not true"
+    _refuse_change(path, old_field, replace(old_field, data_type=new_type), reason)
 
 
-def _reads_as(config: TableConfig, old: DataType, new: DataType) -> bool:
+def _reads_as(config: TableConfig, old_type: DataType, new_type: DataType) -> bool:
     """Whether readers read the values of older files as the new type. Void has no values, and may become any simple type."""
-    if old == VOID:
-        return not isinstance(new, StructType | ArrayType | MapType)
-    return _takes_texts(old, new) or (widens(config) and is_widening(old, new))
+    if old_type == VOID:
+        return not isinstance(new_type, StructType | ArrayType | MapType)
+    return _accepts_all_texts(old_type, new_type) or (widens(config) and is_widening(old_type, new_type))
 
 
 def widens(config: TableConfig) -> bool:
+    """Whether the table may get wider types without a rewrite of files."""
     return config.feature("typeWidening") and config.properties.boolean("delta.enableTypeWidening")
 
 
-def _takes_texts(old: DataType, new: DataType) -> bool:
+def _accepts_all_texts(old_type: DataType, new_type: DataType) -> bool:
     """Whether every text of the old type, with or without a length limit, is also valid in the new one."""
-    old_char_type, new_char_type = char_type_of(old), char_type_of(new)
-    if old_char_type is None or (new_char_type is None and new != STRING):
+    old_char_type, new_char_type = char_type_of(old_type), char_type_of(new_type)
+    if old_char_type is None or (new_char_type is None and new_type != STRING):
         return False
     if new_char_type is None or new_char_type.kind == "varchar":
         return new_char_type is None or old_char_type.length <= new_char_type.length
     return old_char_type == new_char_type
 
 
-def _refuse(path: Path, old_field: StructField, new_field: StructField, why: str) -> NoReturn:
-    """Raise UnsupportedOperationError (DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP)."""
-    old, new = (f"{type_name(f.data_type)}{'' if f.nullable else ' NOT NULL'}" for f in (old_field, new_field))
+def _refuse_change(path: Path, old_field: StructField, new_field: StructField, reason: str) -> NoReturn:
+    """Raise UnsupportedOperationError for a change of a column's type or nullability. reason: for the message."""
+    old_text, new_text = (f"{type_name(f.data_type)}{'' if f.nullable else ' NOT NULL'}" for f in (old_field, new_field))
     raise UnsupportedOperationError(
-        f"Column {joined_name(path)} cannot change from {old} to {new}: {why}. Nothing was changed.",
+        f"Column {joined_name(path)} cannot change from {old_text} to {new_text}: {reason}. Nothing was changed.",
         error_class="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
         sql_state="0AKDC",
         column=joined_name(path),
-        old=old,
-        new=new,
+        old=old_text,
+        new=new_text,
     )
 
 
 def _check_default(config: TableConfig, path: Path, column: StructField) -> None:
+    """Raises UnsupportedOperationError if the table does not support defaults; InvalidOptionError for an invalid default."""
     name = joined_name(path)
     if not config.feature("allowColumnDefaults"):
         raise UnsupportedOperationError(
@@ -335,32 +345,33 @@ def with_columns_replaced(config: TableConfig, columns: StructType) -> StructTyp
 
 
 class _CannotReplace(Exception):
-    pass
+    """Why the columns cannot be replaced; with_columns_replaced makes it an error for the user."""
 
 
 def _replaced_struct(config: TableConfig, old_struct: StructType, new_struct: StructType, path: Path) -> StructType:
-    """The new struct, with each field as _replaced returns it. Raises _CannotReplace if fields are removed and others added,
-    because the user may have meant to rename them.
+    """The new struct, whose fields keep the ids and other metadata of the old fields of the same names. path: of the struct;
+    empty for the table. Raises _CannotReplace if fields are removed and others added, because the user may have meant to rename
+    them; and if fields are removed without column mapping.
     """
     old_fields = [old_struct.find(f.name) for f in new_struct.fields]
     removed_names = [f.name for f in old_struct.fields if f not in old_fields]
     added_names = [f.name for f, old_field in zip(new_struct.fields, old_fields, strict=True) if old_field is None]
-    where = f" of {joined_name(path)}" if path else ""
+    struct_text = f" of {joined_name(path)}" if path else ""
     if removed_names and added_names:
         raise _CannotReplace(
-            f"{', '.join(removed_names)}{where} would go and {', '.join(added_names)} come, which may be meant as new names"
+            f"{', '.join(removed_names)}{struct_text} would go and {', '.join(added_names)} come, which may be meant as new names"
         )
     if removed_names and config.column_mapping_mode == "none":
-        raise _CannotReplace(f"{', '.join(removed_names)}{where} would go, and the table has no column mapping")
+        raise _CannotReplace(f"{', '.join(removed_names)}{struct_text} would go, and the table has no column mapping")
     return StructType(
         tuple(
-            _new(f, path) if old_field is None else _replaced(config, old_field, f, (*path, old_field.name))
+            _checked_new_field(f, path) if old_field is None else _replaced_field(config, old_field, f, (*path, old_field.name))
             for f, old_field in zip(new_struct.fields, old_fields, strict=True)
         )
     )
 
 
-def _new(column: StructField, path: Path) -> StructField:
+def _checked_new_field(column: StructField, path: Path) -> StructField:
     """Return the column if old rows may lack it: it is nullable and has no default."""
     if not column.nullable or any(not f.nullable for f in all_fields(column.data_type)):
         raise _CannotReplace(f"the new column {joined_name((*path, column.name))} is NOT NULL")
@@ -369,7 +380,7 @@ def _new(column: StructField, path: Path) -> StructField:
     return column
 
 
-def _replaced(config: TableConfig, old_field: StructField, new_field: StructField, path: Path) -> StructField:
+def _replaced_field(config: TableConfig, old_field: StructField, new_field: StructField, path: Path) -> StructField:
     """The old field with the type and nullability of the new one. Raises _CannotReplace if old rows may not fit it."""
     if old_field.nullable and not new_field.nullable:
         raise _CannotReplace(f"{joined_name(path)} would become NOT NULL")
@@ -379,14 +390,16 @@ def _replaced(config: TableConfig, old_field: StructField, new_field: StructFiel
 
 
 def _replaced_type(config: TableConfig, old_type: DataType, new_type: DataType, path: Path) -> DataType:
+    """The new type, with the metadata of old nested fields. Raises _CannotReplace if readers cannot read old values as the new
+    type."""
     match old_type, new_type:
         case StructType(), StructType():
             return _replaced_struct(config, old_type, new_type, path)
         case ArrayType(element, nulls), ArrayType(new, new_nulls):
-            _check_parts(nulls, new_nulls, path)
+            _check_parts_nullable(nulls, new_nulls, path)
             return ArrayType(_replaced_type(config, element, new, (*path, "element")), nulls)
         case MapType(key, value, nulls), MapType(new_key, new_value, new_nulls):
-            _check_parts(nulls, new_nulls, path)
+            _check_parts_nullable(nulls, new_nulls, path)
             key = _replaced_type(config, key, new_key, (*path, "key"))
             return MapType(key, _replaced_type(config, value, new_value, (*path, "value")), nulls)
     if old_type == new_type or _reads_as(config, old_type, new_type):
@@ -394,7 +407,7 @@ def _replaced_type(config: TableConfig, old_type: DataType, new_type: DataType, 
     raise _CannotReplace(f"{joined_name(path)} would change from {type_name(old_type)} to {type_name(new_type)}")
 
 
-def _check_parts(old_nullable: bool, new_nullable: bool, path: Path) -> None:
+def _check_parts_nullable(old_nullable: bool, new_nullable: bool, path: Path) -> None:
     """Raise _CannotReplace if the elements or values, which may be null so far, would become NOT NULL."""
     if old_nullable and not new_nullable:
         raise _CannotReplace(f"the parts of {joined_name(path)} would become NOT NULL")

@@ -4,9 +4,9 @@
     drop_feature(store, "deletionVectors", truncate_history=True)
 
 Earlier versions still use the feature. If readers have to know it, clients that do not know it must never read these versions,
-not even to rebuild a newer one. So drop_feature writes three checkpoints that need nothing of it, and the feature
-checkpointProtection protects them; or, with truncate_history, the versions that use it are deleted first, which takes two runs
-with a day between them. After any interruption the table is intact, and the next run continues.
+not even to rebuild a newer one. So drop_feature writes three checkpoints that can be read without the feature,
+and adds the feature checkpointProtection, which protects them; or, with truncate_history, the versions that use it are deleted
+first, which takes two runs with a day between them. After any interruption the table is intact, and the next run continues.
 Protocol: Table Features; Protocol Evolution; Metadata Cleanup.
 """
 
@@ -40,9 +40,10 @@ from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
-_BARRIERS = 3  # a client may try this many older checkpoints when it cannot read one
-# How often the commit that drops the feature is tried while other writers are faster.
-_LOST_ROUNDS = 20
+# How many checkpoints without the feature are written. A client that cannot read the newest ones tries older checkpoints.
+_BARRIERS = 3
+# How often the commit that drops the feature is tried, if other writers commit first.
+_MAX_ATTEMPTS = 20
 
 
 def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = False, now_ms: int | None = None) -> int:
@@ -56,27 +57,27 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
     """
     refuse_in_transaction(store, "DROP FEATURE of", "Nothing was changed.")
     snapshot = Snapshot.load(store)
-    feature = _checked(snapshot, name, truncate_history=truncate_history)
+    feature = _checked_feature_name(snapshot, name, truncate_history=truncate_history)
     snapshot.config.require(Operation.WRITE)
     refuse_drop(store, feature)
     traces = TRACES[feature]
-    has_changed = traces.remove(store)
+    has_changed = traces.remove(store)  # whether the newest version used the feature until now
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     if feature == PROTECTION:
-        _give_up_history(store, now_ms)
-        _check_protected_gone(store)
+        _delete_old_history(store, now_ms)
+        _check_protected_versions_deleted(store)
     elif traces.protects_history and truncate_history:
         _put_barrier(store)  # the versions from this one on can be loaded without the commits that use the feature
-        if has_changed:
-            _wait(Snapshot.load(store), feature, "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD")
-        _give_up_history(store, now_ms)
+        if has_changed:  # the versions until now use the feature, and are too young to be deleted
+            _refuse_until_older(Snapshot.load(store), feature, "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD")
+        _delete_old_history(store, now_ms)
         _check_history(store, feature, traces)
     elif traces.protects_history:
         for _ in range(_BARRIERS):
             _put_barrier(store)
-    protects = traces.protects_history and not truncate_history
-    version = _leave_protocol(store, feature, traces, protects=protects, truncate_history=truncate_history)
-    if protects:  # the newest checkpoint then includes the commit, which readers need not replay
+    adds_protection = traces.protects_history and not truncate_history
+    version = _commit_drop(store, feature, traces, adds_protection=adds_protection, truncate_history=truncate_history)
+    if adds_protection:  # then readers that take the newest checkpoint need not read this commit
         with harmless(store, version, "was followed by no checkpoint"):
             checkpoint(Snapshot.load(store))
     return version
@@ -85,11 +86,12 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
 # ---------------------------------------------------------------- checks
 
 
-def _checked(snapshot: Snapshot, requested_name: str, *, truncate_history: bool) -> str:
-    """The feature's name in the protocol's spelling. Raises UnsupportedOperationError as drop_feature."""
-    present = {name.lower(): name for name in snapshot.config.features}
+def _checked_feature_name(snapshot: Snapshot, requested_name: str, *, truncate_history: bool) -> str:
+    """The feature's name as the protocol spells it. Raises UnsupportedOperationError if it cannot be dropped, as drop_feature
+    says."""
+    table_features = {name.lower(): name for name in snapshot.config.features}
     known_features = {name.lower(): name for name in FEATURES}
-    feature = present.get(requested_name.lower())
+    feature = table_features.get(requested_name.lower())
     if feature is None:
         _refuse_absent(requested_name, known_features)
     if feature not in known_features.values():
@@ -147,6 +149,7 @@ def _refuse_absent(requested_name: str, known_features: Mapping[str, str]) -> No
 
 
 def _refuse(feature: str, condition: str, sql_state: str, why: str) -> NoReturn:
+    """Raise the error for a feature that cannot be dropped. condition: its error class. why: the reason, and what to do."""
     raise UnsupportedOperationError(
         f"The table feature {feature} cannot be dropped: {why}. Nothing was changed.",
         error_class=condition,
@@ -159,14 +162,14 @@ def _refuse(feature: str, condition: str, sql_state: str, why: str) -> NoReturn:
 
 
 def _put_barrier(store: ObjectStore) -> None:
-    """Make a commit without actions, and a checkpoint of it."""
+    """Make a commit without actions, and a checkpoint of it. Readers that take this checkpoint read no earlier version."""
     Transaction(Snapshot.load(store)).commit("Empty Commit", {})
     checkpoint(Snapshot.load(store))
 
 
-def _give_up_history(store: ObjectStore, now_ms: int) -> None:
-    """Delete the log of versions older than the retention time for DROP FEATURE, or for logs if that is shorter. The clock stands
-    still, so that the cleanup has no time limit."""
+def _delete_old_history(store: ObjectStore, now_ms: int) -> None:
+    """Delete the log of versions older than the retention time for DROP FEATURE, or for logs if that is shorter. The cleanup
+    stops after some seconds by its clock; here the clock stands still, so that it deletes all of them."""
     config = Snapshot.load(store).config
     retention_time_ms = min(retention_ms(config.properties, TRUNCATED_HISTORY), retention_ms(config.properties, LOG_RETENTION))
     writer = LogWriter(store, config)
@@ -174,20 +177,21 @@ def _give_up_history(store: ObjectStore, now_ms: int) -> None:
 
 
 def _check_history(store: ObjectStore, feature: str, traces: Traces) -> None:
-    """Raises as _wait if a remaining version uses the feature: the oldest that can be rebuilt, or a commit since."""
+    """Raises as _refuse_until_older if a remaining version uses the feature: the oldest that can be rebuilt, or a commit
+    since."""
     listing = list_log(store, 0)
     oldest, _ = available_in(store, listing)
     newest = Snapshot.load(store)
-    uses = not traces.is_gone(Snapshot.load(store, version=oldest)) or any(
+    is_used = not traces.is_gone(Snapshot.load(store, version=oldest)) or any(
         uses_feature(traces, store.read(f"{LOG_DIRECTORY}/{commit_file_name(version)}"))
         for version in sorted(listing.commits)
         if version >= oldest
     )
-    if uses:
-        _wait(newest, feature, "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST")
+    if is_used:
+        _refuse_until_older(newest, feature, "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST")
 
 
-def _wait(snapshot: Snapshot, feature: str, condition: str) -> NoReturn:
+def _refuse_until_older(snapshot: Snapshot, feature: str, condition: str) -> NoReturn:
     """Raise the error that asks the user to run the command again later. condition: its error class."""
     properties = snapshot.config.properties
     log, truncated = (properties.get(name, default) for name, default in (LOG_RETENTION, TRUNCATED_HISTORY))
@@ -201,16 +205,16 @@ def _wait(snapshot: Snapshot, feature: str, condition: str) -> NoReturn:
     )
 
 
-def _check_protected_gone(store: ObjectStore) -> None:
+def _check_protected_versions_deleted(store: ObjectStore) -> None:
     """Raise UnsupportedOperationError if the log still has a version before the one that checkpointProtection names."""
     snapshot = Snapshot.load(store)
-    protected = snapshot.config.properties.integer(PROTECTED_BEFORE, 0)
-    first = min(list_log(store, 0).commits)
-    if first < protected:
+    end_version = snapshot.config.properties.integer(PROTECTED_BEFORE, 0)
+    oldest_commit = min(list_log(store, 0).commits)
+    if oldest_commit < end_version:
         raise UnsupportedOperationError(
-            f"The versions before {protected} of the table at {snapshot.table_root} use features that it does not have any more, "
-            f"and the log still has those from {first} on. {PROTECTION} cannot be dropped before they are old enough to go: "
-            f"{snapshot.config.properties.get(*TRUNCATED_HISTORY)}. Nothing was changed.",
+            f"The versions before {end_version} of the table at {snapshot.table_root} use features that it does not have any "
+            f"more, and the log still has those from {oldest_commit} on. {PROTECTION} cannot be dropped before they are old "
+            f"enough to go: {snapshot.config.properties.get(*TRUNCATED_HISTORY)}. Nothing was changed.",
             error_class="DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
             sql_state="22KD0",
             feature=PROTECTION,
@@ -220,11 +224,12 @@ def _check_protected_gone(store: ObjectStore) -> None:
 # ---------------------------------------------------------------- the protocol
 
 
-def _leave_protocol(store: ObjectStore, feature: str, traces: Traces, *, protects: bool, truncate_history: bool) -> int:
-    """Make the commit that drops the feature; returns its version. It must be the version after the one that was checked: another
-    writer may have used the feature again. protects: add the feature checkpointProtection for all earlier versions.
+def _commit_drop(store: ObjectStore, feature: str, traces: Traces, *, adds_protection: bool, truncate_history: bool) -> int:
+    """Make the commit that drops the feature; returns its version. It must be the version after the one that was checked for
+    traces of the feature: in between, another writer may use the feature again. adds_protection: add the feature
+    checkpointProtection for all earlier versions.
     """
-    for attempt in range(_LOST_ROUNDS):
+    for attempt in range(_MAX_ATTEMPTS):
         snapshot = Snapshot.load(store)
         if not traces.is_gone(snapshot):
             raise DeltaConcurrentModificationException(
@@ -237,7 +242,7 @@ def _leave_protocol(store: ObjectStore, feature: str, traces: Traces, *, protect
         removed_names = {name.lower() for name in traces.properties}
         properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in removed_names}
         protocol = without_feature(snapshot.protocol, feature)
-        if protects:
+        if adds_protection:
             protocol = with_features(protocol, {PROTECTION})
             properties[PROTECTED_BEFORE] = str(snapshot.version + 1)
         metadata = replace(snapshot.metadata, configuration=properties)
@@ -249,6 +254,6 @@ def _leave_protocol(store: ObjectStore, feature: str, traces: Traces, *, protect
             parameters = {"featureName": feature, "truncateHistory": truncate_history}
             return transaction.commit("DROP FEATURE", parameters)
         except ConcurrentWriteException:
-            if attempt == _LOST_ROUNDS - 1:
+            if attempt == _MAX_ATTEMPTS - 1:
                 raise
     raise AssertionError("the last round returns or raises")

@@ -55,7 +55,7 @@ from delta_py.write.data_files import WrittenFiles
 _VECTORS = "delta.enableDeletionVectors"
 _WIDENING = "delta.enableTypeWidening"
 _POLICY = "delta.checkpointPolicy"
-_OF_TRACKING = (
+_TRACKING_COLUMN_PROPERTIES = (
     "delta.rowTracking.materializedRowIdColumnName",
     "delta.rowTracking.materializedRowCommitVersionColumnName",
 )
@@ -63,9 +63,9 @@ _MATERIALIZED_PARTITIONS = "delta.enableMaterializePartitionColumnsFeature"
 _VECTOR_IN_COMMIT = re.compile(rb'"deletionVector"\s*:\s*\{')
 
 
-def _publish(store: ObjectStore) -> bool:
-    """Publish all commits to the log directory: a client without the coordinator reads only that. Returns False, because this
-    changes no table."""
+def _publish_commits(store: ObjectStore) -> bool:
+    """Copy all ratified commits to the log directory, which is all that clients without the coordinator read. Returns False,
+    because no version is made."""
     coordinated = coordination_of(store)
     if coordinated is not None:
         coordinated.publish()
@@ -74,9 +74,12 @@ def _publish(store: ObjectStore) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """remove: raises if the owner has to decide. protects_history: readers have to know the feature, so readers that do not know
-    it must not read the versions that use it. in_commit: whether a commit's bytes, or a metaData action in it, use it.
-    properties, domains: removed together with the feature.
+    """How to find and remove the traces of one feature.
+
+    remove: removes them in commits of its own; returns whether there were any; raises if the user has to remove them. is_gone:
+    whether a version has none. protects_history: readers have to know the feature, so readers that do not know it must not read
+    the versions that use it. in_commit: whether a commit uses the feature, by the commit's bytes and its metaData action (None if
+    it has none). properties, domains: removed by the commit that removes the feature from the protocol.
     """
 
     remove: Callable[[ObjectStore], bool]
@@ -90,8 +93,8 @@ class Traces:
 # ---------------------------------------------------------------- each feature
 
 
-def _unset(store: ObjectStore, *names: str) -> bool:
-    """Remove properties. Returns whether something changed."""
+def _unset_properties(store: ObjectStore, *names: str) -> bool:
+    """Remove those of the properties that the table has. Returns whether something was committed."""
     snapshot = Snapshot.load(store)
     return unset_internal(store, names) != snapshot.version
 
@@ -104,34 +107,37 @@ class _VectorPurge(Purge):
 
 
 def _remove_vectors(store: ObjectStore) -> bool:
-    """Stop new vectors; rewrite files without their deleted rows; and add the vector files to the log as removes, so that VACUUM
-    of clients which do not know vectors retains them for earlier versions.
+    """Turn off new deletion vectors; rewrite files without their deleted rows; and add the vector files to the log as removes, so
+    that VACUUM of clients that do not know vectors does not delete them while earlier versions need them. Returns whether
+    something was committed.
     """
-    changed = _unset(store, _VECTORS)
-    purged = optimize(store, OptimizeRequest(), LocalBinWriters(), kind=_VectorPurge)
-    if purged.version is not None:
-        changed = True
-    return _keep_vector_files(store) or changed
+    has_changed = _unset_properties(store, _VECTORS)
+    purge_result = optimize(store, OptimizeRequest(), LocalBinWriters(), kind=_VectorPurge)
+    if purge_result.version is not None:
+        has_changed = True
+    return _commit_vector_file_removes(store) or has_changed
 
 
-def _keep_vector_files(store: ObjectStore) -> bool:
-    """Add a remove action for each vector file of a tombstone, unless it has one already. Returns whether something was
-    committed.
+def _commit_vector_file_removes(store: ObjectStore) -> bool:
+    """Add a remove action for each file of deletion vectors that a tombstone (a removed file in the log) refers to, unless there
+    is one already. Returns whether something was committed.
     """
     snapshot = Snapshot.load(store)
     tombstones = snapshot.tombstones()
     files = vector_files(tombstones.filter(tombstones["deletion_vector"].is_valid()))
-    lacking = files.filter(pc.invert(pc.is_in(files, tombstones["path"].combine_chunks())))
-    if not len(lacking):
+    files_without_remove = files.filter(pc.invert(pc.is_in(files, tombstones["path"].combine_chunks())))
+    if not len(files_without_remove):
         return False
     # The newest time, so that no vector file expires before a tombstone that refers to it.
     newest = pc.max(tombstones["deletion_timestamp"]).as_py()
-    removes = tuple(RemoveFile(path, data_change=False, deletion_timestamp_ms=newest) for path in lacking.to_pylist())
+    removes = tuple(
+        RemoveFile(path, data_change=False, deletion_timestamp_ms=newest) for path in files_without_remove.to_pylist()
+    )
     Transaction(snapshot).add(WrittenFiles(removes=removes)).commit("Deletion Vector Tombstones", {})
     return True
 
 
-def _no_vectors(snapshot: Snapshot) -> bool:
+def _has_no_vectors(snapshot: Snapshot) -> bool:
     if snapshot.config.properties.boolean(_VECTORS):
         return False
     return all(batch.files["deletion_vector"].null_count == len(batch.files) for batch in snapshot.file_batches())
@@ -141,21 +147,22 @@ def _remove_widening(store: ObjectStore) -> bool:
     """Rewrite files with narrower types, and remove the recorded type changes from the schema. Returns whether something
     changed.
     """
-    changed = _unset(store, _WIDENING)
+    has_changed = _unset_properties(store, _WIDENING)
     if TYPE_CHANGES not in Snapshot.load(store).metadata.schema_string:
-        return changed
+        return has_changed
     optimize(store, OptimizeRequest(), LocalBinWriters(), kind=NarrowFiles)
     snapshot = Snapshot.load(store)
-    _check_wide(snapshot)
+    _check_no_narrow_files(snapshot)
     schema = parse_schema(snapshot.metadata.schema_string)
-    retyped = [described(path, f) for path, f in fields_with_paths(schema) if TYPE_CHANGES in f.metadata]
+    retyped_columns = [described(path, f) for path, f in fields_with_paths(schema) if TYPE_CHANGES in f.metadata]
     metadata = replace(snapshot.metadata, schema_string=schema_to_json(without_recorded_changes(schema)))
-    Transaction(snapshot).read_rows().set_metadata(metadata).commit("DROP FEATURE", {"columns": retyped})
+    Transaction(snapshot).read_rows().set_metadata(metadata).commit("DROP FEATURE", {"columns": retyped_columns})
     return True
 
 
-def _check_wide(snapshot: Snapshot) -> None:
-    """Raise if files with narrower types remain: OPTIMIZE skips the files of bins that other writers change again and again."""
+def _check_no_narrow_files(snapshot: Snapshot) -> None:
+    """Raises DeltaConcurrentModificationException if files with narrower types remain: OPTIMIZE leaves out a bin (files that it
+    rewrites together) if other writers change its files again and again."""
     narrow_count = NarrowFiles.of(snapshot, OptimizeRequest()).choose().bins.num_rows
     if narrow_count:
         raise DeltaConcurrentModificationException(
@@ -168,7 +175,7 @@ def _check_wide(snapshot: Snapshot) -> None:
         )
 
 
-def _no_widening(snapshot: Snapshot) -> bool:
+def _has_no_widening(snapshot: Snapshot) -> bool:
     return not snapshot.config.properties.boolean(_WIDENING) and TYPE_CHANGES not in snapshot.metadata.schema_string
 
 
@@ -179,55 +186,59 @@ def _remove_mapping(store: ObjectStore) -> bool:
     if snapshot.config.column_mapping_mode != "none":
         unset_properties(store, [MODE_PROPERTY])
         return True
-    if _no_mapping(snapshot):
+    if _has_no_mapping(snapshot):
         return False
-    # The schema still has ids, though the table's files use the columns' own names.
+    # Column mapping is off, so the files have the columns' own names; but the schema still has ids and physical names.
     metadata = replace(snapshot.metadata, schema_string=schema_to_json(strip(snapshot.schema)))
     Transaction(snapshot).read_rows().set_metadata(metadata).commit("DROP FEATURE", {"columns": []})
     return True
 
 
-def _no_mapping(snapshot: Snapshot) -> bool:
+def _has_no_mapping(snapshot: Snapshot) -> bool:
     return snapshot.config.column_mapping_mode == "none" and strip(snapshot.schema) == snapshot.schema
 
 
 def _remove_v2_checkpoints(store: ObjectStore) -> bool:
+    """Let later checkpoints be classic ones. Returns whether something was committed."""
     snapshot = Snapshot.load(store)
     if snapshot.config.properties.get(_POLICY, "classic").lower() != "v2":
         return False
-    _set(snapshot, {_POLICY: "classic"})
+    _set_properties(snapshot, {_POLICY: "classic"})
     return True
 
 
-def _set(snapshot: Snapshot, properties: Mapping[str, str]) -> None:
+def _set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> None:
     """Commit new values of properties. They replace properties of the same name in any case of letters."""
-    folded = {name.lower() for name in properties}
-    other_properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in folded}
+    replaced_names = {name.lower() for name in properties}
+    other_properties = {
+        name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in replaced_names
+    }
     metadata = replace(snapshot.metadata, configuration={**other_properties, **properties})
     Transaction(snapshot).set_metadata(metadata).commit("SET TBLPROPERTIES", {"properties": dict(properties)})
 
 
-def _no_v2_checkpoints(snapshot: Snapshot) -> bool:
+def _has_no_v2_checkpoints(snapshot: Snapshot) -> bool:
+    """Whether the checkpoint that the version is read from is a classic one, and later ones will be."""
     newest = snapshot.segment.checkpoint
     classic = newest is None or newest.kind is not LogKind.CHECKPOINT_V2
     return classic and snapshot.config.properties.get(_POLICY, "classic").lower() != "v2"
 
 
 def _remove_timestamps(store: ObjectStore) -> bool:
-    return _unset(store, TIMESTAMPS_ENABLED, *TIMESTAMPS_SINCE)
+    return _unset_properties(store, TIMESTAMPS_ENABLED, *TIMESTAMPS_SINCE)
 
 
 def _remove_tracking(store: ObjectStore) -> bool:
     """Stop new ids, then remove the files' ids. Returns whether something changed."""
     snapshot = Snapshot.load(store)
-    changed = False
+    has_changed = False
     if snapshot.config.properties.boolean(_TRACKING) or not snapshot.config.properties.boolean(_SUSPENDED):
-        _set(snapshot, {_TRACKING: "false", _SUSPENDED: "true"})
-        changed = True
-    return take_row_ids(store) or changed
+        _set_properties(snapshot, {_TRACKING: "false", _SUSPENDED: "true"})
+        has_changed = True
+    return take_row_ids(store) or has_changed
 
 
-def _no_tracking(snapshot: Snapshot) -> bool:
+def _has_no_tracking(snapshot: Snapshot) -> bool:
     """Whether no file has row ids, and no writer gives ids to new files."""
     properties = snapshot.config.properties
     if properties.boolean(_TRACKING) or not properties.boolean(_SUSPENDED):
@@ -236,6 +247,7 @@ def _no_tracking(snapshot: Snapshot) -> bool:
 
 
 def _tracking_domain(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
+    """The action that removes the domain of row tracking; empty if there is no such domain."""
     domain = snapshot.domain_metadata().get(ROW_TRACKING_DOMAIN)
     return () if domain is None else (replace(domain, removed=True),)
 
@@ -255,7 +267,8 @@ def _refuse_constraints(store: ObjectStore) -> bool:
 
 
 def _refuse_geospatial(store: ObjectStore) -> bool:
-    """Raise if the table has columns of shapes: the owner has to drop them. Otherwise there is nothing to remove."""
+    """Raise if the table has columns of geometry or geography: the owner has to drop them. Otherwise there is nothing to
+    remove."""
     schema = Snapshot.load(store).schema
     names = [f.name for f in schema.fields if has_geospatial(f.data_type)]
     if names:
@@ -288,67 +301,76 @@ def _remove_domains(store: ObjectStore) -> bool:
     return bool(domains)
 
 
-def _nothing(store: ObjectStore) -> bool:
+def _remove_nothing(store: ObjectStore) -> bool:
     return False
 
 
-def _always(snapshot: Snapshot) -> bool:
+def _is_always_gone(snapshot: Snapshot) -> bool:
     return True
 
 
-def _sets(name: str, value: str = "true") -> Callable[[bytes, Metadata | None], bool]:
-    """A test for Traces.in_commit: whether the metadata in the commit has the property with this value. value: in lower case."""
+def _sets_property(name: str, value: str = "true") -> Callable[[bytes, Metadata | None], bool]:
+    """Return a function for Traces.in_commit: whether the commit has metadata in which the property has this value. value: in
+    lower case."""
 
-    def test(data: bytes, metadata: Metadata | None) -> bool:
+    def has_value(data: bytes, metadata: Metadata | None) -> bool:
         return metadata is not None and Properties(metadata.configuration).get(name, "").lower() == value
 
-    return test
+    return has_value
 
 
-def _has_vectors(data: bytes, metadata: Metadata | None) -> bool:
-    return _VECTOR_IN_COMMIT.search(data) is not None or _sets(_VECTORS)(data, metadata)
+def _commit_uses_vectors(data: bytes, metadata: Metadata | None) -> bool:
+    return _VECTOR_IN_COMMIT.search(data) is not None or _sets_property(_VECTORS)(data, metadata)
 
 
-def _has_widening(data: bytes, metadata: Metadata | None) -> bool:
-    return metadata is not None and (TYPE_CHANGES in metadata.schema_string or _sets(_WIDENING)(data, metadata))
+def _commit_uses_widening(data: bytes, metadata: Metadata | None) -> bool:
+    return metadata is not None and (TYPE_CHANGES in metadata.schema_string or _sets_property(_WIDENING)(data, metadata))
 
 
-def _has_mapping(data: bytes, metadata: Metadata | None) -> bool:
+def _commit_uses_mapping(data: bytes, metadata: Metadata | None) -> bool:
     return metadata is not None and mapping_mode(Properties(metadata.configuration)) != "none"
 
 
-def _has_geospatial(data: bytes, metadata: Metadata | None) -> bool:
+def _commit_uses_geospatial(data: bytes, metadata: Metadata | None) -> bool:
     return metadata is not None and has_geospatial(parse_schema(metadata.schema_string))
 
 
 _GEOSPATIAL = Traces(
-    _refuse_geospatial, lambda snapshot: not has_geospatial(snapshot.schema), protects_history=True, in_commit=_has_geospatial
+    _refuse_geospatial,
+    lambda snapshot: not has_geospatial(snapshot.schema),
+    protects_history=True,
+    in_commit=_commit_uses_geospatial,
 )
-_TYPE_WIDENING = Traces(_remove_widening, _no_widening, protects_history=True, in_commit=_has_widening)
+_TYPE_WIDENING = Traces(_remove_widening, _has_no_widening, protects_history=True, in_commit=_commit_uses_widening)
 
 TRACES: Mapping[str, Traces] = {
-    "deletionVectors": Traces(_remove_vectors, _no_vectors, protects_history=True, in_commit=_has_vectors),
+    "deletionVectors": Traces(_remove_vectors, _has_no_vectors, protects_history=True, in_commit=_commit_uses_vectors),
     "typeWidening": _TYPE_WIDENING,
     "typeWidening-preview": _TYPE_WIDENING,
-    "columnMapping": Traces(_remove_mapping, _no_mapping, protects_history=True, in_commit=_has_mapping),
-    "columnMappingUsageTracking": Traces(_nothing, _always, properties=(USAGE_FLAG,)),
-    "v2Checkpoint": Traces(_remove_v2_checkpoints, _no_v2_checkpoints, protects_history=True, in_commit=_sets(_POLICY, "v2")),
-    "vacuumProtocolCheck": Traces(_nothing, _always, protects_history=True),
+    "columnMapping": Traces(_remove_mapping, _has_no_mapping, protects_history=True, in_commit=_commit_uses_mapping),
+    "columnMappingUsageTracking": Traces(_remove_nothing, _is_always_gone, properties=(USAGE_FLAG,)),
+    "v2Checkpoint": Traces(
+        _remove_v2_checkpoints, _has_no_v2_checkpoints, protects_history=True, in_commit=_sets_property(_POLICY, "v2")
+    ),
+    "vacuumProtocolCheck": Traces(_remove_nothing, _is_always_gone, protects_history=True),
     "inCommitTimestamp": Traces(_remove_timestamps, lambda snapshot: not snapshot.config.properties.boolean(TIMESTAMPS_ENABLED)),
     "rowTracking": Traces(
-        _remove_tracking, _no_tracking, properties=(_TRACKING, _SUSPENDED, *_OF_TRACKING), domains=_tracking_domain
+        _remove_tracking,
+        _has_no_tracking,
+        properties=(_TRACKING, _SUSPENDED, *_TRACKING_COLUMN_PROPERTIES),
+        domains=_tracking_domain,
     ),
     "checkConstraints": Traces(_refuse_constraints, lambda snapshot: not constraint_names(snapshot.config)),
     "geospatial": _GEOSPATIAL,
     "geospatial-dev": _GEOSPATIAL,
     "domainMetadata": Traces(_remove_domains, lambda snapshot: not snapshot.domain_metadata()),
     "materializePartitionColumns": Traces(
-        lambda store: _unset(store, _MATERIALIZED_PARTITIONS),
+        lambda store: _unset_properties(store, _MATERIALIZED_PARTITIONS),
         lambda snapshot: not snapshot.config.properties.boolean(_MATERIALIZED_PARTITIONS),
     ),
-    PROTECTION: Traces(_nothing, _always, properties=(PROTECTED_BEFORE,)),
-    "coordinatedCommits-preview": Traces(_nothing, _always),
-    COORDINATED: Traces(_publish, _always, protects_history=True, properties=(IDENTITY_PROPERTY,)),
+    PROTECTION: Traces(_remove_nothing, _is_always_gone, properties=(PROTECTED_BEFORE,)),
+    "coordinatedCommits-preview": Traces(_remove_nothing, _is_always_gone),
+    COORDINATED: Traces(_publish_commits, _is_always_gone, protects_history=True, properties=(IDENTITY_PROPERTY,)),
 }
 
 

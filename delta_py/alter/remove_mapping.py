@@ -40,19 +40,20 @@ from delta_py.write.file_compaction import for_compaction
 from delta_py.write.rewrite import Rewrite
 
 OPERATION = "REMOVE COLUMN MAPPING"
-_TARGETS_OF_A_BATCH = 32  # new files, so that threads rarely wait for the last one of a batch
+_TARGETS_OF_A_BATCH = 32  # about how many new files a batch has: many, so that threads rarely wait for its last file
 
 
 def check_names(schema: StructType) -> None:
     """Raises SchemaMismatchError for names that columns of files cannot have, at any depth."""
-    bad = names_needing_mapping(schema)
-    if bad:
+    names = names_needing_mapping(schema)
+    if names:
         raise SchemaMismatchError(
             f"Column mapping cannot be turned off while names of columns have any of the characters {INVALID_CHARACTERS!r}: "
-            f"{', '.join(map(repr, bad))}. Nothing was changed. Rename the columns first, and then set {MODE_PROPERTY} to none.",
+            f"{', '.join(map(repr, names))}. Nothing was changed. Rename the columns first, and then set {MODE_PROPERTY} to "
+            "none.",
             error_class="DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
             sql_state="42K05",
-            columns=bad,
+            columns=names,
         )
 
 
@@ -66,16 +67,16 @@ def commit_removal(transaction: Transaction, snapshot: Snapshot) -> int:
     files whose row count is wrong; no new files remain then.
     """
     new_config = transaction.config
-    rewriting, writers = _AllFiles.towards(snapshot, new_config), LocalBinWriters()
-    domains = (*_clustering(snapshot), *_indexes(snapshot))
-    batches = batches_of(rewriting.choose().bins, _TARGETS_OF_A_BATCH * rewriting.target_bytes)
-    with nothing_left(rewriting.rewrite.state):  # of all batches: they share the id of the write
-        written = [part for bins in batches for part in rewriting.write(writers, bins)]
-    all_files = WrittenFiles.of_all(written)
+    compaction, writers = _AllFiles.for_new_config(snapshot, new_config), LocalBinWriters()
+    domains = (*_clustering_by_logical_names(snapshot), *_indexes_without_segments(snapshot))
+    batches = batches_of(compaction.choose().bins, _TARGETS_OF_A_BATCH * compaction.target_bytes)
+    with nothing_left(compaction.rewrite.state):  # deletes the files of all batches: they have the same write id
+        written_parts = [written_part for bins in batches for written_part in compaction.write(writers, bins)]
+    all_files = WrittenFiles.of_all(written_parts)
     for domain in domains:
         transaction.set_domain(domain)
     transaction.add(all_files).replaces_all_files(remove.path for remove in all_files.removes)
-    version = transaction.commit(OPERATION, {}, metrics=history_metrics(counts(written)))
+    version = transaction.commit(OPERATION, {}, metrics=history_metrics(counts(written_parts)))
     index_new_files(snapshot.store, new_config, version, all_files)
     return version
 
@@ -84,10 +85,13 @@ class _AllFiles(Compaction):
     """Rewrites every file, whatever its size."""
 
     @classmethod
-    def towards(cls, snapshot: Snapshot, after: TableConfig) -> Self:
-        """The rewrite of all files of the snapshot. after: the table for which the new files are written."""
-        state = write_state(after, snapshot.store, snapshot.version, new_rows=False)
-        clustering_paths = [path for domain in _clustering(snapshot) for path in clustering_leaves(after.schema, domain)]
+    def for_new_config(cls, snapshot: Snapshot, new_config: TableConfig) -> Self:
+        """The rewrite of all files of the snapshot. new_config: the table without mapping, for which the new files are
+        written."""
+        state = write_state(new_config, snapshot.store, snapshot.version, new_rows=False)
+        clustering_paths = [
+            path for domain in _clustering_by_logical_names(snapshot) for path in clustering_leaves(new_config.schema, domain)
+        ]
         state = replace(state, stats_columns=with_added_paths(state.stats_columns, clustering_paths))
         compaction = cls.of(snapshot, OptimizeRequest())
         compaction.rewrite = for_compaction(Rewrite.of(snapshot.config, state, change_data=False))
@@ -106,14 +110,15 @@ class _AllFiles(Compaction):
 # ---------------------------------------------------------------- domains that name columns by their physical paths
 
 
-def _clustering(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
-    """The clustering of the table by the columns' own names; empty if it is not clustered."""
+def _clustering_by_logical_names(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
+    """The domain with the clustering columns, by the columns' own names; empty if the table is not clustered."""
     domain = snapshot.clustering_domain()
     return () if domain is None else (with_logical_names(snapshot.schema, domain),)
 
 
-def _indexes(snapshot: Snapshot) -> Iterator[DomainMetadata]:
-    """The indexes without their segments, which describe the old files; an index of a dropped column is removed."""
+def _indexes_without_segments(snapshot: Snapshot) -> Iterator[DomainMetadata]:
+    """The domains of the indexes, with their columns' own names and without segments, because segments describe the old files. An
+    index of a dropped column is removed."""
     for definition in definitions_of(snapshot.domain_metadata())[0]:
         column = column_of(snapshot.config, definition)
         if column is None:

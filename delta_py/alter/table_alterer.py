@@ -28,6 +28,8 @@ from delta_py.types.schema import DataType, StructField, StructType, from_arrow_
 @raises_storage_errors(lambda alterer: alterer.store.root)
 @dataclass(frozen=True, slots=True)
 class TableAlterer:
+    """The methods of `DeltaTable.alter`. time_zone: in which the SQL of constraints is evaluated."""
+
     store: ObjectStore
     time_zone: str = "UTC"
 
@@ -62,8 +64,8 @@ class TableAlterer:
         after: str | None = None,
     ) -> int:
         """Change one column, or a nested part of it. Raises as alter_columns.change_columns."""
-        kind = from_arrow_type(data_type) if isinstance(data_type, pa.DataType) else data_type
-        change = ColumnChange(name, kind, nullable, comment, default, drop_default, first, after)
+        delta_type = from_arrow_type(data_type) if isinstance(data_type, pa.DataType) else data_type
+        change = ColumnChange(name, delta_type, nullable, comment, default, drop_default, first, after)
         return change_columns(self.store, [change])
 
     def change_columns(self, changes: Sequence[ColumnChange]) -> int:
@@ -73,7 +75,7 @@ class TableAlterer:
         return change_columns(self.store, [ColumnChange(name, nullable=True)])
 
     def replace_columns(self, columns: pa.Schema | StructType) -> int:
-        """Raises as alter_columns.replace_columns."""
+        """Give the table these columns, in this order. Raises as alter_columns.replace_columns."""
         return replace_columns(self.store, from_arrow_schema(columns) if isinstance(columns, pa.Schema) else columns)
 
     def sync_identity(self, name: str) -> int:
@@ -101,14 +103,14 @@ class TableAlterer:
         return set_table_description(self.store, description)
 
     def set_column_metadata(self, column: str, metadata: Mapping[str, Any]) -> int:
-        """Raises as table_labels.set_column_metadata."""
+        """Add keys to the metadata of a column, nested ones dotted. Raises as table_labels.set_column_metadata."""
         return set_column_metadata(self.store, column, metadata)
 
     def add_feature(self, name: str) -> int:
         return add_feature(self.store, name)
 
     def drop_feature(self, name: str, *, truncate_history: bool = False) -> int:
-        """Raises as drop_feature.drop_feature."""
+        """Remove a feature from the protocol, and its traces from the table. Raises as drop_feature.drop_feature."""
         return drop_feature(self.store, name, truncate_history=truncate_history)
 
 

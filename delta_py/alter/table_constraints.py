@@ -35,7 +35,8 @@ _RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
 
 @dataclass(frozen=True, slots=True)
 class CheckedVersion:
-    """The result of a count in another process: rows of a version that violate the new constraint."""
+    """The result of a check that another process (such as a Spark job) made: how many rows of a version violate the new
+    constraint."""
 
     version: int
     broken_rows: int
@@ -44,7 +45,8 @@ class CheckedVersion:
 def add_constraint(
     store: ObjectStore, name: str, sql: str, *, checked: CheckedVersion | None = None, time_zone: str = "UTC"
 ) -> int:
-    """Add a CHECK constraint; returns the version. checked: None to check the rows here, in threads.
+    """Add a CHECK constraint; returns the version. checked: the result of a check of all rows; None to check them here,
+    in threads.
 
     Raises InvalidOptionError: DELTA_CONSTRAINT_ALREADY_EXISTS, DELTA_INVALID_CONSTRAINT_NAME, DELTA_NON_BOOLEAN_CHECK_CONSTRAINT
     and DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT for SQL that is not a condition, or that no writer here could enforce;
@@ -59,8 +61,8 @@ def add_constraint(
     else:
         transaction.read_rows()
         broken_rows = checked.broken_rows
-    _refuse_broken(snapshot, rule, broken_rows)
-    return _commit(snapshot, transaction, _with_rules(snapshot, [rule]), "ADD CONSTRAINT", {"name": name, "expr": sql})
+    _refuse_broken_rows(snapshot, rule, broken_rows)
+    return _commit(snapshot, transaction, _properties_with_rules(snapshot, [rule]), "ADD CONSTRAINT", {"name": name, "expr": sql})
 
 
 def add_constraints(store: ObjectStore, constraints: Mapping[str, str], *, time_zone: str = "UTC") -> int:
@@ -74,20 +76,21 @@ def add_constraints(store: ObjectStore, constraints: Mapping[str, str], *, time_
     rules, transaction = [RowRule("check", name, sql) for name, sql in constraints.items()], Transaction(snapshot)
     # Each rule is checked against the table with the rules before it, so that two equal names are an error.
     for number, rule in enumerate(rules):
-        metadata = replace(snapshot.metadata, configuration=_with_rules(snapshot, rules[:number]))
+        metadata = replace(snapshot.metadata, configuration=_properties_with_rules(snapshot, rules[:number]))
         check_new_constraint(TableConfig(snapshot.protocol, metadata), rule, time_zone)
     for rule in rules:
-        _refuse_broken(snapshot, rule, _broken_rows(transaction, snapshot.config, rule, time_zone))
+        _refuse_broken_rows(snapshot, rule, _broken_rows(transaction, snapshot.config, rule, time_zone))
     parameters = {"name": ", ".join(constraints), "expr": " AND ".join(f"({rule.sql})" for rule in rules)}
-    return _commit(snapshot, transaction, _with_rules(snapshot, rules), "ADD CONSTRAINT", parameters)
+    return _commit(snapshot, transaction, _properties_with_rules(snapshot, rules), "ADD CONSTRAINT", parameters)
 
 
-def _with_rules(snapshot: Snapshot, rules: Sequence[RowRule]) -> dict[str, str]:
+def _properties_with_rules(snapshot: Snapshot, rules: Sequence[RowRule]) -> dict[str, str]:
     """The table's properties with new constraints."""
     return {**snapshot.metadata.configuration, **{CHECK_PREFIX + rule.name.lower(): rule.sql for rule in rules}}
 
 
-def _refuse_broken(snapshot: Snapshot, rule: RowRule, broken_rows: int) -> None:
+def _refuse_broken_rows(snapshot: Snapshot, rule: RowRule, broken_rows: int) -> None:
+    """Raises InvariantViolationError if there are rows that violate the rule. broken_rows: their number."""
     if broken_rows:
         raise InvariantViolationError(
             f"{broken_rows} rows of the table at {snapshot.table_root} violate the new CHECK constraint {rule.name} "
@@ -106,7 +109,7 @@ def drop_constraint(store: ObjectStore, name: str, *, if_exists: bool = False) -
     Raises InvalidOptionError (DELTA_CONSTRAINT_DOES_NOT_EXIST).
     """
     snapshot = Snapshot.load(store)
-    constraint = _constraint(snapshot.config, name)
+    constraint = _find_constraint(snapshot.config, name)
     if constraint is None and not if_exists:
         raise InvalidOptionError(
             f"The table at {store.root} has no CHECK constraint {name}. Nothing was changed. Its constraints are: "
@@ -118,7 +121,9 @@ def drop_constraint(store: ObjectStore, name: str, *, if_exists: bool = False) -
     if constraint is None:
         return snapshot.version
     key, sql = constraint
-    properties = {other: value for other, value in snapshot.metadata.configuration.items() if other != key}
+    properties = {
+        name_of_property: value for name_of_property, value in snapshot.metadata.configuration.items() if name_of_property != key
+    }
     parameters = {"name": name, "expr": sql, "existed": "true"}
     return _commit(snapshot, Transaction(snapshot), properties, "DROP CONSTRAINT", parameters)
 
@@ -127,18 +132,18 @@ def constraint_names(config: TableConfig) -> list[str]:
     return sorted(key[len(CHECK_PREFIX) :] for key in config.metadata.configuration if key.lower().startswith(CHECK_PREFIX))
 
 
-def _constraint(config: TableConfig, name: str) -> tuple[str, str] | None:
-    """The property and condition of a constraint; names of constraints ignore case."""
+def _find_constraint(config: TableConfig, name: str) -> tuple[str, str] | None:
+    """The property's name and the SQL of a constraint; None if the table has none of that name, in any case of letters."""
     property_name = (CHECK_PREFIX + name).lower()
     return next(((key, value) for key, value in config.metadata.configuration.items() if key.lower() == property_name), None)
 
 
 def check_new_constraint(config: TableConfig, rule: RowRule, time_zone: str) -> None:
-    """Raises InvalidOptionError as add_constraint.
+    """Raises InvalidOptionError, as add_constraint says, for a name that exists or is reserved, and for SQL that is no condition.
 
-    A condition that this library cannot evaluate is accepted if its type is boolean and a Spark session may evaluate it.
+    A condition that this library cannot evaluate is accepted if it may be boolean and a Spark session may evaluate it.
     """
-    existing_constraint = _constraint(config, rule.name)
+    existing_constraint = _find_constraint(config, rule.name)
     if existing_constraint is not None:
         raise InvalidOptionError(
             f"The table has a constraint {rule.name} already: {existing_constraint[1]}. Nothing was changed. Drop it first, or "
@@ -159,14 +164,14 @@ def check_new_constraint(config: TableConfig, rule: RowRule, time_zone: str) -> 
         return  # this library can evaluate it
     except DeltaError as error:
         # The cause says what is wrong with the SQL; the error around it speaks of writing rows.
-        why = error.__cause__ if isinstance(error.__cause__, DeltaError) else error
+        cause = error.__cause__ if isinstance(error.__cause__, DeltaError) else error
     try:
         if _is_condition(rule, config.schema, time_zone):
             rule_column(rule, config.schema, config.partition_columns)
             return  # Spark can evaluate it when a session saves rows
     except DeltaError as error:
-        raise _no_condition(rule, why, "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT") from error
-    raise _no_condition(rule, why, "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT")
+        raise _no_condition_error(rule, cause, "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT") from error
+    raise _no_condition_error(rule, cause, "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT")
 
 
 def _is_condition(rule: RowRule, schema: StructType, time_zone: str) -> bool:
@@ -178,10 +183,12 @@ def _is_condition(rule: RowRule, schema: StructType, time_zone: str) -> bool:
         return True
 
 
-def _no_condition(rule: RowRule, why: DeltaError, condition: str) -> InvalidOptionError:
+def _no_condition_error(rule: RowRule, cause: DeltaError, condition: str) -> InvalidOptionError:
+    """The error for SQL that cannot be a constraint. cause: the error of the attempt to evaluate it. condition: the error
+    class."""
     return InvalidOptionError(
-        f"{rule.sql} cannot be the CHECK constraint {rule.name}: {why.message} Nothing was changed. A constraint is a condition "
-        "on the columns of one row.",
+        f"{rule.sql} cannot be the CHECK constraint {rule.name}: {cause.message} Nothing was changed. A constraint is a "
+        "condition on the columns of one row.",
         error_class=condition,
         sql_state="42621",
         constraint=rule.name,
@@ -214,6 +221,8 @@ def _broken_rows(transaction: Transaction, config: TableConfig, rule: RowRule, t
 def _commit(
     snapshot: Snapshot, transaction: Transaction, properties: Mapping[str, str], operation: str, parameters: Mapping[str, str]
 ) -> int:
+    """Commit new properties, and the features that they need; returns the version. properties: all properties of the table.
+    operation, parameters: for the history."""
     metadata = replace(snapshot.metadata, configuration=dict(properties))
     protocol = with_features(snapshot.protocol, features_in_use(snapshot.schema, Properties(properties)))
     TableConfig(protocol, metadata).require(Operation.WRITE)

@@ -22,7 +22,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.char_types import DECLARED_TYPE
 from delta_py.types.schema_edits import edit_field, resolve_path
 
-_LONGEST_NAME, _LONGEST_DESCRIPTION = 255, 4000
+_LONGEST_NAME, _LONGEST_DESCRIPTION = 255, 4000  # characters
 
 
 def set_table_name(store: ObjectStore, name: str) -> int:
@@ -31,7 +31,7 @@ def set_table_name(store: ObjectStore, name: str) -> int:
         raise InvalidOptionError(
             f"The name of a table has 1 to {_LONGEST_NAME} characters. Nothing was changed. Give another one.", option="name"
         )
-    return _commit(store, {"name": name}, "UPDATE TABLE METADATA")
+    return _commit_metadata(store, {"name": name}, "UPDATE TABLE METADATA")
 
 
 def set_table_description(store: ObjectStore, description: str) -> int:
@@ -41,10 +41,11 @@ def set_table_description(store: ObjectStore, description: str) -> int:
             f"The description of a table has at most {_LONGEST_DESCRIPTION} characters. Nothing was changed. Give a shorter one.",
             option="description",
         )
-    return _commit(store, {"description": description}, "UPDATE TABLE METADATA")
+    return _commit_metadata(store, {"description": description}, "UPDATE TABLE METADATA")
 
 
-def _commit(store: ObjectStore, changes: dict[str, Any], operation: str) -> int:
+def _commit_metadata(store: ObjectStore, changes: dict[str, Any], operation: str) -> int:
+    """Commit new values of fields of the metadata, by field; returns the version, or the newest if nothing changes."""
     snapshot = Snapshot.load(store)
     snapshot.config.require(Operation.WRITE)
     metadata = replace(snapshot.metadata, **changes)
@@ -56,8 +57,8 @@ def _commit(store: ObjectStore, changes: dict[str, Any], operation: str) -> int:
 def set_column_metadata(store: ObjectStore, column: str, metadata: Mapping[str, Any]) -> int:
     """Add keys to the metadata of a column, nested ones dotted, or replace their values; returns the version.
 
-    Raises SchemaMismatchError for a column that the table lacks; UnsupportedOperationError for keys with which the protocol
-    gives a column rules, because its rows are not checked here.
+    Raises SchemaMismatchError for a column that the table lacks; UnsupportedOperationError for keys that give a column rules
+    by the protocol, because the existing rows are not checked here.
     """
     snapshot = Snapshot.load(store)
     rules = sorted(key for key in metadata if key.startswith((*FOREIGN_METADATA, DECLARED_TYPE)))

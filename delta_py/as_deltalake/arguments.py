@@ -1,4 +1,4 @@
-"""Arguments of deltalake's methods: their older, positional form, times, and what is refused."""
+"""Arguments of deltalake's methods: their older, positional form, times, and arguments that are refused."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ from delta_py.types.column_rules import GENERATION
 from delta_py.types.schema import StructType
 
 _OFFSET = re.compile(r"(?:[zZ]|[+-]\d\d:\d\d)$")
+# The two orders in which older versions of deltalake took these arguments by position.
 COMMIT_FIRST = ("commit_properties", "post_commithook_properties")
 HOOKS_FIRST = ("post_commithook_properties", "commit_properties")
 
 
-def by_name(method: str, args: Sequence[Any], names: Sequence[str], keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """The keyword arguments, with the positional ones by their names. keywords: None for an argument that the caller left out.
+def named_arguments(method: str, args: Sequence[Any], names: Sequence[str], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """All arguments of a call by their names.
 
+    method: its name, for messages. args: the arguments that the caller passed by position. names: the names of these positions.
+    keywords: the arguments by name; None for one that the caller left out. Positional arguments cause a DeprecationWarning.
     Raises TypeError for too many arguments, and for one that is given twice.
     """
     values = dict(keywords)
@@ -47,8 +50,9 @@ def by_name(method: str, args: Sequence[Any], names: Sequence[str], keywords: Ma
     return values
 
 
-def moment(version: Any) -> Any:
-    """A version or a time, as delta_py takes them. Raises TypeError; InvalidOptionError for a text without an offset."""
+def version_or_time(version: Any) -> Any:
+    """A version number unchanged, or a time as a datetime; None for None. version: a number, a datetime, or the text of a time.
+    Raises TypeError for another type; InvalidOptionError for a text that is no time, or has no offset from UTC."""
     if version is None or (isinstance(version, int) and not isinstance(version, bool)):
         return version
     if isinstance(version, datetime):
@@ -78,21 +82,24 @@ def version_of(store: ObjectStore, version: int | datetime) -> int:
 
 
 def known_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties with known names. Each other one causes a warning."""
-    known = {}
+    """The properties whose names Delta knows. Each other property is left out, with a warning."""
+    recognized = {}
     for name, value in properties.items():
         try:
             known_name(name)
         except InvalidOptionError:
             warnings.warn(f"The property {name} is unknown, and left out.", UserWarning, stacklevel=3)
             continue
-        known[name] = value
-    return known
+        recognized[name] = value
+    return recognized
 
 
-def refuse_generated_columns(present: StructType, columns: StructType) -> None:
-    """Raises SchemaMismatchError for new columns of a table that would be generated."""
-    generated = [f.name for f in columns.fields if present.find(f.name) is None and GENERATION in f.metadata]
+def refuse_generated_columns(table_columns: StructType, new_columns: StructType) -> None:
+    """Raises SchemaMismatchError if a column that the table lacks is a generated column. new_columns: may have columns of the
+    table, too."""
+    generated = [
+        field.name for field in new_columns.fields if table_columns.find(field.name) is None and GENERATION in field.metadata
+    ]
     if generated:
         raise SchemaMismatchError(
             f"The new columns {', '.join(generated)} cannot be generated: existing rows would have no value. Nothing was "
@@ -101,11 +108,12 @@ def refuse_generated_columns(present: StructType, columns: StructType) -> None:
 
 
 def as_file_system(filesystem: Any) -> Any:
+    """pyarrow's file system for a URI; any other value is returned unchanged."""
     return pa_fs.FileSystem.from_uri(filesystem)[0] if isinstance(filesystem, str) else filesystem
 
 
 def without_statistics(actions: pa.Table) -> pa.Table:
-    """All statistics as null."""
+    """The rows of get_add_actions, with nulls in the columns of statistics. Flattened ones have names such as `min.price`."""
     for position, name in enumerate(actions.column_names):
         if name.split(".")[0] in ("num_records", "null_count", "min", "max"):
             actions = actions.set_column(position, name, pa.nulls(actions.num_rows, actions[name].type))

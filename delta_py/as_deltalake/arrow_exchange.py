@@ -14,42 +14,42 @@ import pyarrow as pa
 
 from delta_py.types.arrow_layouts import plain_type
 
+# The functions `..._out` return the same value as an object of arro3's class, or unchanged if arro3 is not installed.
+
 
 def table_out(table: pa.Table) -> Any:
-    return _out(table, "Table")
+    return _in_arro3(table, "Table")
 
 
 def reader_out(reader: pa.RecordBatchReader) -> Any:
-    return _out(reader, "RecordBatchReader")
+    return _in_arro3(reader, "RecordBatchReader")
 
 
 def schema_out(schema: pa.Schema) -> Any:
-    return _out(schema, "Schema")
+    return _in_arro3(schema, "Schema")
 
 
 def field_out(field: pa.Field) -> Any:
-    return _out(field, "Field")
+    return _in_arro3(field, "Field")
 
 
 def type_out(data_type: pa.DataType) -> Any:
-    return _out(data_type, "DataType")
+    return _in_arro3(data_type, "DataType")
 
 
-def _out(value: Any, class_name: str) -> Any:
-    """The value as an object of arro3's class of this name, if arro3 is installed."""
+def _in_arro3(value: Any, class_name: str) -> Any:
+    """The value as an object of arro3's class of this name; the value itself if arro3 is not installed."""
     if importlib.util.find_spec("arro3") is None:
         return value
     return getattr(importlib.import_module("arro3.core"), class_name).from_arrow(value)
 
 
 def type_in(data_type: Any) -> pa.DataType:
-    """An Arrow type of any library."""
+    """pyarrow's type for an Arrow type of any library. Raises TypeError for another value."""
     if isinstance(data_type, pa.DataType):
         return data_type
-    return pa.field(data_type).type if not hasattr(data_type, "__arrow_c_schema__") else _imported_type(data_type)
-
-
-def _imported_type(data_type: Any) -> pa.DataType:
+    if not hasattr(data_type, "__arrow_c_schema__"):
+        return pa.field(data_type).type  # raises TypeError
     return pa.DataType._import_from_c_capsule(data_type.__arrow_c_schema__())
 
 
@@ -62,11 +62,12 @@ def schema_in(schema: Any) -> pa.Schema:
 
 
 def reader_in(data: Any) -> pa.RecordBatchReader:
-    """Rows of any library, or a sequence of batches. Raises TypeError for data without an Arrow interface."""
+    """A reader of rows of any library, or of a sequence of batches. Raises TypeError for data without an Arrow interface;
+    ValueError for an empty sequence."""
     if isinstance(data, pa.RecordBatchReader):
         return data
     if isinstance(data, Sequence) and not isinstance(data, str | bytes):
-        batches = [_batch(part) for part in data]
+        batches = [_batch(batch_like) for batch_like in data]
         if not batches:
             raise ValueError("The list of batches is empty, so the columns are unknown. Pass a table without rows instead.")
         return pa.RecordBatchReader.from_batches(batches[0].schema, batches)
@@ -78,16 +79,16 @@ def reader_in(data: Any) -> pa.RecordBatchReader:
     raise TypeError(f"{type(data).__name__} has no Arrow interface. Pass a table of pyarrow, polars or pandas, or batches.")
 
 
-def _batch(part: Any) -> pa.RecordBatch:
-    return part if isinstance(part, pa.RecordBatch) else pa.record_batch(part)
+def _batch(batch_like: Any) -> pa.RecordBatch:
+    return batch_like if isinstance(batch_like, pa.RecordBatch) else pa.record_batch(batch_like)
 
 
 def large_types(schema: pa.Schema) -> pa.Schema:
     """The schema with 64-bit offsets of texts, binary values and lists, at any depth."""
-    return pa.schema([field.with_type(_large(field.type)) for field in schema])
+    return pa.schema([field.with_type(_with_large_offsets(field.type)) for field in schema])
 
 
-def _large(data_type: pa.DataType) -> pa.DataType:
+def _with_large_offsets(data_type: pa.DataType) -> pa.DataType:
     """The type with 64-bit offsets, at any depth."""
     data_type = plain_type(data_type)
     if pa.types.is_string(data_type):
@@ -95,12 +96,12 @@ def _large(data_type: pa.DataType) -> pa.DataType:
     if pa.types.is_binary(data_type):
         return pa.large_binary()
     if pa.types.is_list(data_type):
-        return pa.large_list(data_type.value_field.with_type(_large(data_type.value_type)))
+        return pa.large_list(data_type.value_field.with_type(_with_large_offsets(data_type.value_type)))
     if pa.types.is_map(data_type):
         key, item = data_type.key_field, data_type.item_field
-        return pa.map_(key.with_type(_large(key.type)), item.with_type(_large(item.type)))
+        return pa.map_(key.with_type(_with_large_offsets(key.type)), item.with_type(_with_large_offsets(item.type)))
     if pa.types.is_struct(data_type):
-        return pa.struct([field.with_type(_large(field.type)) for field in data_type])
+        return pa.struct([field.with_type(_with_large_offsets(field.type)) for field in data_type])
     return data_type
 
 

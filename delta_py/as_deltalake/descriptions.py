@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 
 class DeltaTableConfig(NamedTuple):
+    """The arguments with which a DeltaTable was opened. log_buffer_size has no effect."""
+
     without_files: bool
     log_buffer_size: int
     skip_stats: bool = False
@@ -22,7 +24,7 @@ class ProtocolVersions(NamedTuple):
 
 
 class Metadata:
-    """created_time: ms since 1970."""
+    """The table's metadata. created_time: ms since 1970."""
 
     def __init__(self, table: DeltaTable) -> None:
         metadata = table.metadata

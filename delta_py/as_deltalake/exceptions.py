@@ -56,18 +56,18 @@ class DeltaProtocolError(DeltaError):
     error_class = "DELTA_UNSUPPORTED_FEATURES_FOR_READ"
 
 
-def _translated(error: DeltaError) -> DeltaError | None:
-    """The error that deltalake raises in its place; None if it is the same."""
+def _deltalake_error(error: DeltaError) -> DeltaError | None:
+    """The error to raise in place of an error of delta_py; None if that error has the right class and words already."""
     if isinstance(error, CommitFailedError | DeltaProtocolError):
         return None
-    kind, words = _class_of(error), _first_words(error)
-    if kind is type(error) and error.message.startswith(words):
+    deltalake_class, first_words = _deltalake_class(error), _first_words(error)
+    if deltalake_class is type(error) and error.message.startswith(first_words):
         return None
-    message = f"{words}: {error.message}" if words else error.message
-    return kind(message, error_class=error.error_class, sql_state=error.sql_state, **error.message_parameters)
+    message = f"{first_words}: {error.message}" if first_words else error.message
+    return deltalake_class(message, error_class=error.error_class, sql_state=error.sql_state, **error.message_parameters)
 
 
-def _class_of(error: DeltaError) -> type[DeltaError]:
+def _deltalake_class(error: DeltaError) -> type[DeltaError]:
     """The class that deltalake raises in place of this error."""
     if isinstance(error, DeltaConcurrentModificationException) or error.error_class == _APPEND_ONLY:
         return CommitFailedError
@@ -81,22 +81,25 @@ def _first_words(error: DeltaError) -> str:
     errors of delta_py have all parameters."""
     if isinstance(error, InvariantViolationError):
         return "Invalid data found"
-    words, parameters = _FIRST_WORDS.get(error.error_class, ""), error.message_parameters
-    return words.format(**parameters) if all(name in parameters for name in _PARAMETER.findall(words)) else ""
+    first_words, parameters = _FIRST_WORDS.get(error.error_class, ""), error.message_parameters
+    return first_words.format(**parameters) if all(name in parameters for name in _PARAMETER.findall(first_words)) else ""
 
 
 @contextmanager
 def deltalake_errors() -> Iterator[None]:
+    """Errors of delta_py in the block become those of deltalake."""
     try:
         yield
     except DeltaError as error:
-        translated = _translated(error)
-        if translated is None:
+        deltalake_error = _deltalake_error(error)
+        if deltalake_error is None:
             raise
-        raise translated from error
+        raise deltalake_error from error
 
 
 def with_deltalake_errors(function: F) -> F:
+    """A decorator: errors of delta_py that the function raises become those of deltalake."""
+
     @wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         with deltalake_errors():

@@ -12,7 +12,7 @@ __version__ = "1.6"
 
 
 class TableFeatures(Enum):
-    """The values are the names in the protocol."""
+    """The table features by deltalake's names. The values are the names in the protocol."""
 
     ColumnMapping = "columnMapping"
     DeletionVectors = "deletionVectors"
@@ -38,14 +38,14 @@ def rust_core_version() -> str:
 
 
 def init_tracing(endpoint: str | None = None) -> None:
-    """Raises UnsupportedOperationError."""
+    """In deltalake, send traces to an OpenTelemetry endpoint. Here it always raises UnsupportedOperationError."""
     raise UnsupportedOperationError(
         "pydelta sends no OpenTelemetry traces. Its messages come through the logger `delta_py` of Python's logging."
     )
 
 
 def enable_nanosecond_timestamps() -> None:
-    """Raises UnsupportedOperationError."""
+    """In deltalake, write times with nanoseconds. Here it always raises UnsupportedOperationError."""
     raise UnsupportedOperationError(
         "pydelta has no column type for nanoseconds: the Delta protocol does not define one. Times are cut to microseconds. "
         "Store nanoseconds as bigint."

@@ -14,7 +14,7 @@ __all__ = ["DeltaStorageHandler"]
 
 
 class DeltaStorageHandler(StoreFileSystem):
-    """options: of the store. known_sizes: in bytes, by path."""
+    """A file system of pyarrow below a table's root. options: of the store. known_sizes: of files, in bytes, by path."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Which files a caller of deltalake wants: filters of partitions as tuples, or SQL over columns."""
+"""The condition that selects files, from what callers of deltalake pass: filters of partitions as tuples, or SQL over columns."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from delta_py.snapshot import Snapshot
 
 
 def condition_of(snapshot: Snapshot, filters: Any) -> Expression | None:
-    """filters: SQL; a list of (column, operator, value), all of which hold; a list of such lists, one of which holds; or None.
-    Raises as partition_condition and parse_predicate."""
+    """The condition of the filters; None if there are none.
+
+    filters: SQL; a list of (column, operator, value), combined with AND; or a list of such lists, combined with OR.
+    Raises as partition_condition and parse_predicate.
+    """
     if filters is None or filters == []:
         return None
     if isinstance(filters, str):
         return parse_predicate(spark_sql(filters), snapshot.schema)
     config = snapshot.config
     conjunctions = filters if isinstance(filters[0], list) else [filters]
-    parts = [partition_condition(config.schema, config.partition_columns, each) for each in conjunctions]
-    return parse_predicate(" OR ".join(f"({part})" for part in parts), snapshot.schema)
+    conditions = [partition_condition(config.schema, config.partition_columns, conjunction) for conjunction in conjunctions]
+    return parse_predicate(" OR ".join(f"({condition})" for condition in conditions), snapshot.schema)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 class QueryBuilder:
+    """Runs SQL queries over registered tables. Raises UnsupportedOperationError if duckdb is not installed."""
+
     def __init__(self) -> None:
         if importlib.util.find_spec("duckdb") is None:
             raise UnsupportedOperationError(
@@ -48,20 +50,20 @@ class QueryBuilder:
 
 
 def _as_datafusion(table: pa.Table, schemas: list[pa.Schema]) -> pa.Table:
-    """The result as DataFusion gives it: texts as views, instants in UTC, and columns of the tables with their NOT NULL and their
-    metadata."""
+    """A result of duckdb with the schema that DataFusion would return: texts as views, instants in UTC, and columns of the
+    registered tables with their NOT NULL and their metadata. schemas: of the registered tables, in the order of registration."""
     # If several tables have a column of a name, the table that was registered first decides.
-    known = {field.name: field for schema in reversed(schemas) for field in schema}
+    table_fields = {field.name: field for schema in reversed(schemas) for field in schema}
     fields = []
     for field, column in zip(table.schema, table.columns, strict=True):
-        source, kind = known.get(field.name, field), _in_utc(field.type)
-        is_same = source.type == kind
-        is_nullable = source.nullable or not is_same or column.null_count > 0
-        fields.append(pa.field(field.name, view_type(kind), is_nullable, source.metadata if is_same else None))
+        table_field, column_type = table_fields.get(field.name, field), _in_utc(field.type)
+        is_same = table_field.type == column_type
+        is_nullable = table_field.nullable or not is_same or column.null_count > 0
+        fields.append(pa.field(field.name, view_type(column_type), is_nullable, table_field.metadata if is_same else None))
     return table.cast(pa.schema(fields))
 
 
 def _in_utc(data_type: pa.DataType) -> pa.DataType:
-    """duckdb gives instants in the zone of the process."""
+    """The type with UTC as its time zone, if it is an instant: duckdb returns instants in the zone of the process."""
     is_instant = pa.types.is_timestamp(data_type) and data_type.tz is not None
     return pa.timestamp(data_type.unit, "UTC") if is_instant else data_type

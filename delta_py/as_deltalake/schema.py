@@ -33,13 +33,15 @@ _UNSIGNED = {pa.uint8(): delta.BYTE, pa.uint16(): delta.SHORT, pa.uint32(): delt
 
 
 class _Type:
-    """as_delta: the type as delta_py has it. _kind: the classes that as_delta may have in this class."""
+    """Base of deltalake's classes for types. as_delta: the wrapped type of delta_py. _kind: the class, or classes, of delta_py
+    that a subclass wraps."""
 
     as_delta: delta.DataType
     _kind: ClassVar[type | tuple[type, ...]]
 
     @classmethod
     def _of(cls, data_type: delta.DataType) -> Self:
+        """An object of this class that wraps a type of delta_py. Raises TypeError if another class wraps that type."""
         if not isinstance(data_type, cls._kind):
             raise TypeError(f"{delta.type_name(data_type)} is no {cls.__name__}")
         new = cls.__new__(cls)
@@ -51,7 +53,7 @@ class _Type:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Raises ValueError for a text that is no type."""
+        """The type with this JSON. Raises ValueError for a text that is no type, TypeError for a type of another class."""
         try:
             return cls._of(_from_json(text))
         except DeltaError as error:
@@ -62,7 +64,7 @@ class _Type:
 
     @classmethod
     def from_arrow(cls, data_type: Any) -> Self:
-        """Raises TypeError for an Arrow type that is another one."""
+        """The type for an Arrow type of any library. Raises TypeError if that type has another class."""
         return cls._of(_from_arrow_type(type_in(data_type)))
 
     def __arrow_c_schema__(self) -> object:
@@ -157,11 +159,11 @@ class StructType(_Type):
     as_delta: delta.StructType
 
     def __init__(self, fields: Sequence[Field]) -> None:
-        self.as_delta = delta.StructType(tuple(each.as_delta for each in fields))
+        self.as_delta = delta.StructType(tuple(field.as_delta for field in fields))
 
     @property
     def fields(self) -> list[Field]:
-        return [Field._of(each) for each in self.as_delta.fields]
+        return [Field._of(field) for field in self.as_delta.fields]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.fields!r})"
@@ -173,8 +175,8 @@ class Schema(StructType):
     @property
     def invariants(self) -> list[tuple[str, str]]:
         """Columns with the old form of constraints, and the SQL of their conditions."""
-        named = ((each.name, each.metadata.get(INVARIANT)) for each in self.as_delta.fields)
-        return [(name, json.loads(text)["expression"]["expression"]) for name, text in named if text is not None]
+        invariants_json = ((field.name, field.metadata.get(INVARIANT)) for field in self.as_delta.fields)
+        return [(name, json.loads(text)["expression"]["expression"]) for name, text in invariants_json if text is not None]
 
     def json(self) -> dict[str, Any]:
         value: dict[str, Any] = json.loads(self.to_json())
@@ -186,21 +188,21 @@ class Schema(StructType):
 
     @classmethod
     def from_arrow(cls, data_type: Any) -> Self:
-        """Raises TypeError for columns whose types no table has."""
-        return cls([Field.from_arrow(each) for each in schema_in(data_type)])
+        """The columns of an Arrow schema. Raises TypeError for columns whose types no table has."""
+        return cls([Field.from_arrow(field) for field in schema_in(data_type)])
 
     def __arrow_c_schema__(self) -> object:
         return self._arrow().__arrow_c_schema__()
 
     def _arrow(self) -> pa.Schema:
-        return pa.schema([each._arrow() for each in self.fields])
+        return pa.schema([field._arrow() for field in self.fields])
 
 
 DataType: TypeAlias = PrimitiveType | MapType | StructType | ArrayType | VariantType
 
 
 class Field:
-    """A column, or a field of a struct. metadata: values that JSON has; those with parts are shown as JSON texts."""
+    """A column, or a field of a struct. metadata: values that JSON has; the attribute has lists and objects as JSON texts."""
 
     as_delta: delta.StructField
 
@@ -209,6 +211,7 @@ class Field:
 
     @classmethod
     def _of(cls, field: delta.StructField) -> Field:
+        """A Field that wraps a field of delta_py. Pickles name this method."""
         new = cls.__new__(cls)
         new.as_delta = field
         return new
@@ -234,7 +237,7 @@ class Field:
 
     @staticmethod
     def from_json(text: str) -> Field:
-        """Raises ValueError for a text that is no field."""
+        """The field with this JSON. Raises ValueError for a text that is no field."""
         return StructType.from_json(f'{{"type":"struct","fields":[{text}]}}').fields[0]
 
     def to_arrow(self) -> Any:
@@ -242,7 +245,7 @@ class Field:
 
     @staticmethod
     def from_arrow(field: Any) -> Field:
-        """Raises TypeError for a type that no table has."""
+        """The field for an Arrow field of any library. Raises TypeError for a type that no table has."""
         arrow = field_in(field)
         metadata = {key.decode(): value.decode() for key, value in (arrow.metadata or {}).items()}
         metadata = {key: value for key, value in metadata.items() if not key.startswith(("PARQUET:", "ARROW:"))}
@@ -273,20 +276,21 @@ class Field:
 
 
 def type_of(data_type: delta.DataType) -> DataType:
-    """The wrapper of a type."""
-    kinds = {delta.ArrayType: ArrayType, delta.MapType: MapType, delta.StructType: StructType}
-    kind = kinds.get(type(data_type), VariantType if data_type == delta.VARIANT else PrimitiveType)
-    wrapped: DataType = kind._of(data_type)  # type: ignore[attr-defined]
+    """The type of delta_py, wrapped in deltalake's class for it."""
+    wrapper_classes = {delta.ArrayType: ArrayType, delta.MapType: MapType, delta.StructType: StructType}
+    wrapper_class = wrapper_classes.get(type(data_type), VariantType if data_type == delta.VARIANT else PrimitiveType)
+    wrapped: DataType = wrapper_class._of(data_type)  # type: ignore[attr-defined]
     return wrapped
 
 
 def columns_of(schema: Any, option: str = "schema") -> delta.StructType:
-    """The columns of a Schema, or of any object with an Arrow schema. option: the argument that has it. Raises TypeError for
-    types that no table has; as arrow_schema_in."""
+    """The columns of a Schema, or of any object with an Arrow schema. option: the name of the caller's argument, for messages.
+    Raises TypeError for types that no table has; InvalidOptionError for a value that is no schema."""
     return schema.as_delta if isinstance(schema, StructType) else Schema.from_arrow(arrow_schema_in(schema, option)).as_delta
 
 
 def _delta_type(data_type: Any) -> delta.DataType:
+    """delta_py's type for a type's name, or for an object of the classes here. Raises TypeError for other values."""
     if isinstance(data_type, str):
         return VariantType().as_delta if data_type == "variant" else PrimitiveType(data_type).as_delta
     if isinstance(data_type, _Type):
@@ -295,6 +299,7 @@ def _delta_type(data_type: Any) -> delta.DataType:
 
 
 def _from_arrow_type(arrow: pa.DataType) -> delta.DataType:
+    """delta_py's type for an Arrow type. Raises TypeError for a type that no table has."""
     if arrow in _UNSIGNED:
         return _UNSIGNED[arrow]
     try:
@@ -304,10 +309,13 @@ def _from_arrow_type(arrow: pa.DataType) -> delta.DataType:
 
 
 def _json_of(data_type: delta.DataType) -> Any:
+    """The type in the form of the protocol: a text for a primitive type, else a dict. It is taken out of the JSON of a field."""
     return delta.field_to_json(delta.StructField("", data_type))["type"]
 
 
 def _from_json(text: str) -> delta.DataType:
+    """delta_py's type for JSON in the form of the protocol. The parser takes only whole schemas, so the type is put into one.
+    Raises CorruptTableError."""
     try:
         wrapped = {"type": "struct", "fields": [{"name": "x", "type": json.loads(text), "nullable": True, "metadata": {}}]}
     except json.JSONDecodeError as error:

@@ -2,9 +2,9 @@
 
     spark_sql('"sold items" > int\'10\'') == "`sold items` > CAST('10' AS int)"
 
-Names stand in double quotes or backticks in deltalake; in Spark's dialect a text in double quotes would be a string. A backslash
-in a string is a character, and no escape. Functions that have other results in Spark's dialect are replaced by ones with the same
-results, or refused. The rest of the SQL is not changed.
+deltalake quotes names with double quotes or backticks; in Spark's dialect, double quotes would make a string. In deltalake, a
+backslash in a string is a normal character; in Spark's dialect it begins an escape. Functions that have other results in Spark's
+dialect are replaced by ones with the same results, or refused. The rest of the SQL is not changed.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from delta_py.types.names import quoted, split_name
 from delta_py.types.schema import DecimalType, PrimitiveType, StructType, type_name
 
 # Types that, before a text, make it a constant of the type: `int'10'`.
-_TYPES = ("tinyint", "smallint", "int", "integer", "bigint", "float", "double", "real", "boolean", "string", "binary")
+_CONSTANT_TYPES = ("tinyint", "smallint", "int", "integer", "bigint", "float", "double", "real", "boolean", "string", "binary")
 _TOKEN = re.compile(
     r"""(?P<name>"(?:[^"]|"")*"|`(?:[^`]|``)*`)|(?P<cast>\b\w+\s*(?='))?(?P<text>'(?:[^']|'')*')|(?P<comment>--[^\n]*)""",
     re.VERBOSE,
 )
 _SPARK_NAMES = {"real": "float", "integer": "int"}
 
-
+# Calls and operators that may have another result in Spark's dialect.
 _CALL = re.compile(r"\b(log|concat|regexp_replace|initcap|substr|substring)\s*\(", re.IGNORECASE)
 _DAY_OF_WEEK = re.compile(r"\bextract\s*\(\s*dow\b", re.IGNORECASE)
 _WHOLE_QUOTIENT = re.compile(r"(?<![\w.])\d+\s*/\s*\d+(?![\w.])")
-# Arguments of _other_result: part, difference, cure.
+# Arguments of _other_result_error: part, difference, cure.
 _DIVISION = ("a / b of whole numbers", "7 / 2 is 3 there and 3.5 here", "a div b, or a / 2.0")
-_POSITION = re.compile(r"(?<=[\w\])])\s*\[\s*\d+\s*\]")
+_ITEM_BY_NUMBER = re.compile(r"(?<=[\w\])])\s*\[\s*\d+\s*\]")
 
 
 def spark_sql(sql: str) -> str:
-    """Raises ExpressionError for SQL that would have another result than in deltalake."""
+    """deltalake's SQL in Spark's dialect. Raises ExpressionError for SQL that would have another result than in deltalake."""
     return _TOKEN.sub(_for_spark, _with_same_results(sql))
 
 
 def spark_condition(sql: str, schema: StructType) -> str:
-    """As spark_sql, for a condition on rows of the schema. It also refuses the division of whole numbers, which only deltalake
-    rounds to a whole number."""
+    """As spark_sql, for a condition on rows of the schema. It also refuses the division of whole-number columns: its result is a
+    whole number in deltalake, and a fraction here."""
     condition = spark_sql(sql)
     _refuse_division_of_whole_numbers(condition, schema)
     return condition
@@ -51,9 +51,9 @@ def spark_condition(sql: str, schema: StructType) -> str:
 
 def _refuse_division_of_whole_numbers(sql: str, schema: StructType) -> None:
     """Raises ExpressionError for a division of two whole numbers anywhere in the SQL."""
-    quotients = (n for n in nodes_of(parse_expression(sql, schema)) if isinstance(n, Call) and n.name == "/")
+    quotients = (node for node in nodes_of(parse_expression(sql, schema)) if isinstance(node, Call) and node.name == "/")
     if any(all(_is_whole(operand, schema) for operand in quotient.arguments) for quotient in quotients):
-        raise _other_result(sql, *_DIVISION)
+        raise _other_result_error(sql, *_DIVISION)
 
 
 def _is_whole(operand: Expression, schema: StructType) -> bool:
@@ -66,13 +66,14 @@ def _is_whole(operand: Expression, schema: StructType) -> bool:
 
 def _with_same_results(sql: str) -> str:
     """The SQL with functions that return in Spark's dialect what the written ones return in deltalake."""
-    code = _TOKEN.sub(lambda match: "_" * len(match[0]), sql)  # at the same places
+    # The SQL with names, texts and comments masked, so that only code is searched. Positions are the same in both.
+    code = _TOKEN.sub(lambda match: "_" * len(match[0]), sql)
     if _DAY_OF_WEEK.search(code):
-        raise _other_result(sql, "extract(dow FROM day)", "Sunday is 0 there and 1 here", "dayofweek(day) - 1")
+        raise _other_result_error(sql, "extract(dow FROM day)", "Sunday is 0 there and 1 here", "dayofweek(day) - 1")
     if _WHOLE_QUOTIENT.search(code):
-        raise _other_result(sql, *_DIVISION)
-    if _POSITION.search(code):
-        raise _other_result(sql, "items[1]", "the first item is 1 there and 0 here", "element_at(items, 1)")
+        raise _other_result_error(sql, *_DIVISION)
+    if _ITEM_BY_NUMBER.search(code):
+        raise _other_result_error(sql, "items[1]", "the first item is 1 there and 0 here", "element_at(items, 1)")
     # From the last call to the first: a replacement moves only the text after it, so the positions of earlier calls stay right.
     for call in reversed(list(_CALL.finditer(code))):
         name, arguments = call[1].lower(), _arguments(code, call.end())
@@ -81,39 +82,41 @@ def _with_same_results(sql: str) -> str:
         elif name == "concat":
             sql = f"{sql[: call.start()]}concat_ws('', {sql[call.end() :]}"
         elif name == "regexp_replace":
-            raise _other_result(sql, name, "it replaces only the first match there", "a pattern for the whole text")
+            raise _other_result_error(sql, name, "it replaces only the first match there", "a pattern for the whole text")
         elif name == "initcap":
-            raise _other_result(sql, name, "words end at every sign there and at blanks here", "upper and substr")
+            raise _other_result_error(sql, name, "words end at every sign there and at blanks here", "upper and substr")
         elif name in ("substr", "substring") and len(arguments) > 1:
-            begin = arguments[1].strip()
-            if not begin.lstrip("+0"):
-                raise _other_result(sql, f"{name} from 0", "0 is the place before the first character there", "1 as the begin")
-            if begin.startswith("-"):
+            start_text = arguments[1].strip()
+            if not start_text.lstrip("+0"):  # zero
+                raise _other_result_error(
+                    sql, f"{name} from 0", "0 is the place before the first character there", "1 as the begin"
+                )
+            if start_text.startswith("-"):
                 what = f"{name} from a negative number"
-                raise _other_result(sql, what, "it counts from the end here only", "right(text, length)")
+                raise _other_result_error(sql, what, "it counts from the end here only", "right(text, length)")
     return sql
 
 
-def _arguments(code: str, begin: int) -> list[str]:
-    """The arguments of a call. code: SQL without texts and quoted names, which may contain commas and parentheses. begin: the
-    position after the opening parenthesis."""
-    depth, starts = 0, begin
+def _arguments(code: str, start_position: int) -> list[str]:
+    """The arguments of a call. code: SQL without texts and quoted names, which may contain commas and parentheses.
+    start_position: the position after the opening parenthesis."""
+    depth, argument_start = 0, start_position
     arguments = []
-    for position in range(begin, len(code)):
+    for position in range(start_position, len(code)):
         character = code[position]
         if character in "([":
             depth += 1
         elif character in ")]" and depth:
             depth -= 1
         elif character == ")" or (character == "," and not depth):
-            arguments.append(code[starts:position])
-            starts = position + 1
+            arguments.append(code[argument_start:position])
+            argument_start = position + 1
             if character == ")":
                 break
     return arguments
 
 
-def _other_result(sql: str, part: str, difference: str, cure: str) -> ExpressionError:
+def _other_result_error(sql: str, part: str, difference: str, cure: str) -> ExpressionError:
     """part: the form of SQL that has another result. difference: the two results. cure: what to write instead."""
     return ExpressionError(
         f"{part} in {sql!r} has another result in deltalake than here: {difference}. Nothing was read or written. Use {cure}."
@@ -121,24 +124,25 @@ def _other_result(sql: str, part: str, difference: str, cure: str) -> Expression
 
 
 def _for_spark(match: re.Match[str]) -> str:
-    """A name or constant of the other dialect, as Spark writes it. `DATE '2024-01-31'` becomes a cast."""
+    """A name, text or comment of deltalake's SQL, in Spark's dialect. A type's name before a text makes a cast: `int'10'`."""
     if match["name"] is not None:
-        return quoted(_inner(match["name"]))
+        return quoted(_unquoted(match["name"]))
     if match["text"] is None:
         return match[0]
-    text = _inner(match["text"]).replace("\\", "\\\\").replace("'", "\\'")
+    text = _unquoted(match["text"]).replace("\\", "\\\\").replace("'", "\\'")
     word = (match["cast"] or "").strip()
-    if word.lower() in _TYPES:
+    if word.lower() in _CONSTANT_TYPES:
         return f"CAST('{text}' AS {_SPARK_NAMES.get(word.lower(), word)})"
     return f"{match['cast'] or ''}'{text}'"
 
 
 def with_lenient_casts(updates: Mapping[str, str], schema: StructType) -> dict[str, str]:
-    """SQL by column, with values that do not fit the column as null. Columns that the schema lacks, and nested ones, stay."""
-    return {name: _lenient(schema, name, sql) for name, sql in updates.items()}
+    """The updates (SQL by column), changed so that a value that does not fit its column becomes null. Updates of columns that the
+    schema lacks, and of columns that are structs, arrays or maps, do not change."""
+    return {name: _lenient_cast(schema, name, sql) for name, sql in updates.items()}
 
 
-def _lenient(schema: StructType, name: str, sql: str) -> str:
+def _lenient_cast(schema: StructType, name: str, sql: str) -> str:
     """`'x'` -> `try_cast(('x') AS int)` for a column of the type int."""
     column = schema.find(split_name(name)[0])
     if column is None or not isinstance(column.data_type, PrimitiveType | DecimalType):
@@ -147,6 +151,7 @@ def _lenient(schema: StructType, name: str, sql: str) -> str:
 
 
 def duckdb_sql(sql: str) -> str:
+    """deltalake's SQL for duckdb: names in backticks get double quotes."""
     return _TOKEN.sub(_for_duckdb, sql)
 
 
@@ -154,11 +159,11 @@ def _for_duckdb(match: re.Match[str]) -> str:
     name = match["name"]
     if name is None or name.startswith('"'):
         return match[0]
-    escaped = _inner(name).replace('"', '""')
+    escaped = _unquoted(name).replace('"', '""')
     return f'"{escaped}"'
 
 
-def _inner(quoted_text: str) -> str:
-    """A name or string without its quotes, doubled ones as one."""
+def _unquoted(quoted_text: str) -> str:
+    """A name or string without the quotes around it. Doubled quotes inside become single ones."""
     quote = quoted_text[0]
     return quoted_text[1:-1].replace(quote * 2, quote)

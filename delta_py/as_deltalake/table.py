@@ -22,10 +22,10 @@ from delta_py.as_deltalake.arguments import (
     COMMIT_FIRST,
     HOOKS_FIRST,
     as_file_system,
-    by_name,
     known_properties,
-    moment,
+    named_arguments,
     version_of,
+    version_or_time,
     without_statistics,
 )
 from delta_py.as_deltalake.arrow_exchange import reader_out, table_out
@@ -63,8 +63,8 @@ _VACUUM_ORDER = (*HOOKS_FIRST, "full", "keep_versions")
 
 @raises_deltalake_errors
 class DeltaTable:
-    """without_files, skip_stats: calls that need files, or their statistics, fail or give nulls. log_buffer_size has no
-    effect."""
+    """One version of a table, as in deltalake. without_files: methods that need the list of files raise DeltaError. skip_stats:
+    get_add_actions returns nulls for statistics. log_buffer_size has no effect."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class DeltaTable:
         raise_if_key_not_exists: bool | None = None,
     ) -> Self:
         """mode: error, ignore or overwrite. raise_if_key_not_exists=False drops unknown names that begin with `delta.`."""
-        keywords = by_name(
+        keywords = named_arguments(
             "create",
             args,
             _CREATE_ORDER,
@@ -166,7 +166,7 @@ class DeltaTable:
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
         """The commitInfo of each commit that the log still has, newest first, and its version."""
-        return [{**metrics.with_numbers(info), "version": version} for version, info in commit_infos(self._store, limit)]
+        return [{**metrics.with_numeric_metrics(info), "version": version} for version, info in commit_infos(self._store, limit)]
 
     def transaction_version(self, app_id: str) -> int | None:
         return self.as_delta.transaction_version(app_id)
@@ -175,7 +175,7 @@ class DeltaTable:
 
     def load_as_version(self, version: int | str | datetime) -> None:
         """Move to a version, or to the newest one at or before a time; a text needs an offset, such as `2024-05-01T00:00:00Z`."""
-        self.as_delta.load_as_version(version_of(self._store, moment(version)))
+        self.as_delta.load_as_version(version_of(self._store, version_or_time(version)))
 
     def update_incremental(self) -> None:
         self.as_delta.update_incremental()
@@ -183,13 +183,13 @@ class DeltaTable:
     # ------------------------------------------------------------ files
 
     def file_uris(self, partition_filters: Any = None, *, file_pruning_predicate: Any = None) -> list[str]:
-        return absolute_paths(self._pruned(partition_filters, file_pruning_predicate), self.as_delta.snapshot.table_root)
+        return absolute_paths(self._pruned_scan(partition_filters, file_pruning_predicate), self.as_delta.snapshot.table_root)
 
     def partitions(self, partition_filters: Any = None, *, file_pruning_predicate: Any = None) -> list[dict[str, str | None]]:
         config = self.as_delta.snapshot.config
         if not config.partition_columns:
             return []
-        return distinct_partitions(self._pruned(partition_filters, file_pruning_predicate), config)
+        return distinct_partitions(self._pruned_scan(partition_filters, file_pruning_predicate), config)
 
     def get_add_actions(self, flatten: bool = False) -> Any:
         self._check_files()
@@ -209,7 +209,7 @@ class DeltaTable:
     # ------------------------------------------------------------ rows
 
     def scan(self, columns: Sequence[str] | None = None, predicate: str | None = None) -> Any:
-        return reader_out(self.as_delta.to_batches(columns, _sql(predicate, self.as_delta.struct_type)))
+        return reader_out(self.as_delta.to_batches(columns, _in_spark_dialect(predicate, self.as_delta.struct_type)))
 
     def to_pyarrow_dataset(
         self,
@@ -270,7 +270,7 @@ class DeltaTable:
         """allow_out_of_range: no rows, instead of an error, for a start after the newest version."""
         from delta_py.as_deltalake.operations.change_feed import read_changes
 
-        bounds = (starting_version, ending_version, moment(starting_timestamp), moment(ending_timestamp))
+        bounds = (starting_version, ending_version, version_or_time(starting_timestamp), version_or_time(ending_timestamp))
         condition = None if predicate is None else spark_sql(predicate)
         return reader_out(read_changes(self.as_delta, *bounds, columns, condition, allow_out_of_range=allow_out_of_range))
 
@@ -286,7 +286,8 @@ class DeltaTable:
     ) -> dict[str, Any]:
         block = partial(self._block, "delete", args, HOOKS_FIRST, commit_properties, post_commithook_properties)
         with block(writer_properties):
-            return metrics.renamed(self.as_delta.delete(_sql(predicate, self.as_delta.struct_type)), metrics.DELETE)
+            operation_metrics = self.as_delta.delete(_in_spark_dialect(predicate, self.as_delta.struct_type))
+            return metrics.by_deltalake_names(operation_metrics, metrics.DELETE)
 
     def update(
         self,
@@ -310,8 +311,8 @@ class DeltaTable:
             if by_column is not None and not error_on_type_mismatch:
                 by_column = with_lenient_casts(by_column, self.as_delta.struct_type)
             values = None if new_values is None else {spark_sql(name): value for name, value in new_values.items()}
-            done = self.as_delta.update(by_column, values, _sql(predicate, self.as_delta.struct_type))
-            return metrics.renamed(done, metrics.UPDATE)
+            operation_metrics = self.as_delta.update(by_column, values, _in_spark_dialect(predicate, self.as_delta.struct_type))
+            return metrics.by_deltalake_names(operation_metrics, metrics.UPDATE)
 
     def merge(
         self,
@@ -385,7 +386,7 @@ class DeltaTable:
         keep_versions: Sequence[int] | None = None,
     ) -> list[str]:
         """The paths of the files that were, or would be, deleted. full: list the table's directories; else use the log alone."""
-        keywords = by_name(
+        keywords = named_arguments(
             "vacuum",
             args,
             _VACUUM_ORDER,
@@ -420,9 +421,9 @@ class DeltaTable:
     ) -> dict[str, Any]:
         """protocol_downgrade_allowed has no effect: the table keeps its protocol."""
         with self._block("restore", (), COMMIT_FIRST, commit_properties, post_commithook_properties):
-            version = version_of(self._store, moment(target))
-            done = self.as_delta.restore(version, ignore_missing_files=ignore_missing_files)
-            return metrics.renamed(done, metrics.RESTORE)
+            version = version_of(self._store, version_or_time(target))
+            operation_metrics = self.as_delta.restore(version, ignore_missing_files=ignore_missing_files)
+            return metrics.by_deltalake_names(operation_metrics, metrics.RESTORE)
 
     def repair(
         self,
@@ -455,7 +456,8 @@ class DeltaTable:
 
     @property
     def _block(self) -> Any:
-        """Makes the block of an operation: arguments as in TableSession.block."""
+        """TableSession.block for this table: it makes the `with` block in which a method runs its operation. In the block, the
+        caller's commit properties count, and errors are deltalake's; after it, this object is at the newest version."""
         return TableSession(self.as_delta).block
 
     def _check_files(self) -> None:
@@ -463,17 +465,21 @@ class DeltaTable:
             raise DeltaError("Table is instantiated without files. Open it again without the argument without_files.")
 
     def _condition(self, filters: Any, file_pruning_predicate: Any) -> Any:
+        """The condition of either argument, which are the old and the new name of the same; None for all files. Raises ValueError
+        for both."""
         if filters is not None and file_pruning_predicate is not None:
             raise ValueError("Give file_pruning_predicate alone: the filters of partitions are its older name.")
         return condition_of(self.as_delta.snapshot, filters if file_pruning_predicate is None else file_pruning_predicate)
 
-    def _pruned(self, filters: Any, file_pruning_predicate: Any) -> Any:
-        """The scan of the files that may have rows for which the condition is true."""
+    def _pruned_scan(self, filters: Any, file_pruning_predicate: Any) -> Any:
+        """The scan of the files that may have rows for which the condition is true. Raises DeltaError for a table that was opened
+        without files."""
         from delta_py.scan.planning import plan_scan
 
         self._check_files()
         return plan_scan(self.as_delta.snapshot, None, self._condition(filters, file_pruning_predicate))
 
 
-def _sql(predicate: str | None, schema: StructType) -> str | None:
+def _in_spark_dialect(predicate: str | None, schema: StructType) -> str | None:
+    """A condition on the columns of the schema, which may be left out."""
     return None if predicate is None else spark_condition(predicate, schema)

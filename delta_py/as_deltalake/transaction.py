@@ -14,7 +14,8 @@ from typing import Any
 from delta_py.commit.commit_settings import CommitSettings, commit_settings
 from delta_py.errors import InvalidOptionError
 
-_TEXTS = ("userId", "userName", "userMetadata")
+# Keys of commitInfo whose values must be texts.
+_TEXT_KEYS = ("userId", "userName", "userMetadata")
 
 
 @dataclass
@@ -81,8 +82,8 @@ def commit_as(
     retries = properties.max_commit_retries
     settings = CommitSettings(
         operation=operation,
-        info=_checked({} if properties.custom_metadata is None else properties.custom_metadata),
-        transactions={each.app_id: each.version for each in properties.app_transactions or ()},
+        info=_checked_metadata({} if properties.custom_metadata is None else properties.custom_metadata),
+        transactions={transaction.app_id: transaction.version for transaction in properties.app_transactions or ()},
         max_attempts=None if retries is None else retries + 1,
         can_checkpoint=hooks.create_checkpoint,
         can_clean_log=hooks.cleanup_expired_logs is not False,
@@ -91,25 +92,26 @@ def commit_as(
         yield
 
 
-def _checked(metadata: Any) -> dict[str, Any]:
+def _checked_metadata(metadata: Any) -> dict[str, Any]:
+    """The custom metadata as JSON has it. Raises InvalidOptionError for values that commitInfo cannot have."""
     if not isinstance(metadata, Mapping):
-        raise _unfit(f"custom_metadata is {type(metadata).__name__}, and must be a mapping of names to JSON values")
+        raise _metadata_error(f"custom_metadata is {type(metadata).__name__}, and must be a mapping of names to JSON values")
     if not all(isinstance(key, str) for key in metadata):
-        raise _unfit("the keys of custom_metadata, which is a mapping, must be texts: keys must be strings")
+        raise _metadata_error("the keys of custom_metadata, which is a mapping, must be texts: keys must be strings")
     try:
         values: dict[str, Any] = json.loads(json.dumps(dict(metadata), allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise _unfit(f"custom_metadata has a value that JSON does not have: {error}") from error
-    for name in _TEXTS:
+        raise _metadata_error(f"custom_metadata has a value that JSON does not have: {error}") from error
+    for name in _TEXT_KEYS:
         if name in values and not isinstance(values[name], str):
-            raise _unfit(f"{name} of custom_metadata must be a text")
+            raise _metadata_error(f"{name} of custom_metadata must be a text")
     if not isinstance(values.get("operationParameters", {}), dict):
-        raise _unfit("operationParameters of custom_metadata must be a mapping")
+        raise _metadata_error("operationParameters of custom_metadata must be a mapping")
     version = values.get("readVersion", 0)
     if type(version) is not int or version < 0:
-        raise _unfit("readVersion of custom_metadata must be a whole number from 0 on")
+        raise _metadata_error("readVersion of custom_metadata must be a whole number from 0 on")
     return values
 
 
-def _unfit(what: str) -> InvalidOptionError:
+def _metadata_error(what: str) -> InvalidOptionError:
     return InvalidOptionError(f"Nothing was written: {what}.", option="custom_metadata")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_py.as_deltalake.arguments import COMMIT_FIRST, by_name, refuse_generated_columns
+from delta_py.as_deltalake.arguments import COMMIT_FIRST, named_arguments, refuse_generated_columns
 from delta_py.as_deltalake.arrow_exchange import reader_in
 from delta_py.as_deltalake.exceptions import CommitFailedError, TableNotFoundError, with_deltalake_errors
 from delta_py.as_deltalake.operations.sessions import DEFINITIONS, operation
-from delta_py.as_deltalake.operations.written_files import note_change
+from delta_py.as_deltalake.operations.written_files import commit_empty
 from delta_py.as_deltalake.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_py.as_deltalake.schema import columns_of
 from delta_py.as_deltalake.sql_dialects import spark_condition, spark_sql
@@ -61,7 +61,7 @@ def write_deltalake(
 ) -> None:
     """Write rows to a table, which is created if it does not exist. Times are cut to microseconds. name, description and
     configuration are those of a new table; an existing one keeps its own. A DeltaTable moves to the new version."""
-    table = table_or_uri if isinstance(table_or_uri, DeltaTable) else _existing(table_or_uri, storage_options)
+    table = table_or_uri if isinstance(table_or_uri, DeltaTable) else _existing_table(table_or_uri, storage_options)
     if table is not None:
         _move_to_newest(table, commit_properties)
         if mode == "ignore":
@@ -77,21 +77,22 @@ def write_deltalake(
         truncate_nanoseconds=True,
         tasks=1,
         columns=columns,
-        **({} if table is not None else _new_table(name, description, configuration)),
+        **({} if table is not None else _new_table_arguments(name, description, configuration)),
         **schema_flags,
     )
     store, rules = _store_of(table_or_uri, table, storage_options)
     properties = {"commit_properties": commit_properties, "post_commithook_properties": post_commithook_properties}
-    _write(store, table, rows, request.following(rules), properties, writer_properties)
+    _write_rows(store, table, rows, request.following(rules), properties, writer_properties)
     if table is not None:
         table.update_incremental()
 
 
 def _move_to_newest(table: DeltaTable, properties: CommitProperties | None) -> None:
-    """Raises CommitFailedError if another writer has recorded one of the commit's transactions since the table was opened."""
-    recorded = _recorded(table, properties)
+    """Move the object to the newest version of its table. Raises CommitFailedError if another writer has recorded a transaction
+    of one of the commit's applications since the table was opened."""
+    recorded = _recorded_versions(table, properties)
     table.update_incremental()
-    if _recorded(table, properties) != recorded:
+    if _recorded_versions(table, properties) != recorded:
         raise CommitFailedError(
             f"Another writer has recorded a transaction of {', '.join(recorded)} since the table was opened. Nothing was "
             "written. Compare transaction_version with your own before you write again."
@@ -107,8 +108,8 @@ def _condition(predicate: str, table: DeltaTable, schema_mode: str | None) -> st
 def _schema_flags(
     table: DeltaTable | None, columns: StructType, mode: str, schema_mode: str | None, predicate: str | None
 ) -> dict[str, Any]:
-    """merge_schema, merge_casts and overwrite_schema of the request. Raises InvalidOptionError; SchemaMismatchError as
-    refuse_generated_columns."""
+    """The arguments merge_schema, merge_casts and overwrite_schema of the WriteRequest. columns: of the new rows. Raises
+    InvalidOptionError; SchemaMismatchError for new columns that would be generated."""
     if schema_mode == "overwrite" and mode != "overwrite":
         raise InvalidOptionError(
             f"schema_mode='overwrite' goes with mode='overwrite', and the mode is {mode!r}. Nothing was written.",
@@ -118,18 +119,20 @@ def _schema_flags(
         raise InvalidOptionError(f"There is no schema_mode {schema_mode!r}. Use merge or overwrite.", option="schema_mode")
     if table is not None and schema_mode == "merge":
         refuse_generated_columns(table.as_delta.struct_type, columns)
-    has_same_columns = predicate is not None and _has_columns(table, columns)
-    overwrites = schema_mode == "overwrite" and table is not None and not has_same_columns
+    has_table_columns = predicate is not None and _has_columns(table, columns)
+    overwrites = schema_mode == "overwrite" and table is not None and not has_table_columns
     merges = schema_mode == "merge"
     return {"merge_schema": merges, "merge_casts": merges, "overwrite_schema": overwrites}
 
 
-def _new_table(name: str | None, description: str | None, configuration: Mapping[str, str | None] | None) -> dict[str, Any]:
+def _new_table_arguments(
+    name: str | None, description: str | None, configuration: Mapping[str, str | None] | None
+) -> dict[str, Any]:
     properties = {key: text for key, text in (configuration or {}).items() if text is not None}
     return {"name": name, "description": description, "configuration": properties}
 
 
-def _write(
+def _write_rows(
     store: ObjectStore,
     table: DeltaTable | None,
     rows: pa.RecordBatchReader,
@@ -137,32 +140,34 @@ def _write(
     properties: Mapping[str, Any],
     writer_properties: WriterProperties | None,
 ) -> None:
-    """table: None for a new one. properties: as in `operation`."""
-    config = None if writer_properties is None else _config(table, request)
+    """Write the rows and commit. table: None for a new one. properties: commit_properties and post_commithook_properties."""
+    config = None if writer_properties is None else _written_config(table, request)
     with operation(config, properties, writer_properties):
         version = write_rows(store, arrow_stream(rows), request)
         if table is not None and version == table.version():
-            # The rows were none. deltalake commits all the same, and records the application's transactions.
+            # There were no rows, so nothing was committed. deltalake commits all the same, and records the application's
+            # transactions.
             parameters = {"mode": request.save_mode, "partitionBy": list(request.partition_by or ())}
-            note_change(table.as_delta.snapshot, "WRITE", parameters)
+            commit_empty(table.as_delta.snapshot, "WRITE", parameters)
 
 
 def _store_of(
     table_or_uri: str | os.PathLike[str] | DeltaTable, table: DeltaTable | None, storage_options: Mapping[str, str] | None
 ) -> tuple[ObjectStore, NewTableRules]:
+    """The store to write to, and what a catalog adds to a new table: nothing for an existing table."""
     if table is not None:
         return table.as_delta.snapshot.store, NO_RULES
     assert not isinstance(table_or_uri, DeltaTable), "it is the table"
     return open_or_stage(table_or_uri, StorageOptions.of(storage_options or {}))
 
 
-def _recorded(table: DeltaTable, properties: CommitProperties | None) -> dict[str, int | None]:
-    """The versions that the table records for the applications of a commit."""
+def _recorded_versions(table: DeltaTable, properties: CommitProperties | None) -> dict[str, int | None]:
+    """The transaction versions that the table records for the applications of a commit; None where it has none."""
     transactions = () if properties is None else properties.app_transactions or ()
-    return {each.app_id: table.transaction_version(each.app_id) for each in transactions}
+    return {transaction.app_id: table.transaction_version(transaction.app_id) for transaction in transactions}
 
 
-def _existing(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> DeltaTable | None:
+def _existing_table(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> DeltaTable | None:
     try:
         return DeltaTable(uri, storage_options=storage_options)
     except TableNotFoundError:
@@ -170,13 +175,13 @@ def _existing(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | 
 
 
 def _has_columns(table: DeltaTable | None, columns: StructType) -> bool:
-    """Whether the table has these columns: then there is no schema to overwrite next to a predicate."""
+    """Whether the table has columns with these names. Then an overwrite with a predicate need not overwrite the schema."""
     return table is not None and table.as_delta.struct_type.names == columns.names
 
 
-def _config(table: DeltaTable | None, request: WriteRequest) -> TableConfig:
-    """The definition of the table that the files are written for: of the existing table, or of one that the write creates or
-    gives other columns."""
+def _written_config(table: DeltaTable | None, request: WriteRequest) -> TableConfig:
+    """The definition for which files are written: the existing table's, or that of the new rows if the write creates the table or
+    overwrites its schema."""
     assert request.columns is not None, "write_deltalake has set them"
     if table is not None and not request.overwrite_schema:
         return table.as_delta.snapshot.config
@@ -201,7 +206,7 @@ def convert_to_deltalake(
 ) -> None:
     """Make a directory of Parquet files a table. mode: error, or ignore for an existing table. partition_by: a Schema of the
     columns in the names of directories, in the only strategy `hive` (`day=2024-05-01/`)."""
-    keywords = by_name(
+    keywords = named_arguments(
         "convert_to_deltalake",
         args,
         COMMIT_FIRST,

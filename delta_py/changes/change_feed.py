@@ -42,9 +42,10 @@ from delta_py.statistics.stats import parse_stats
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType
 
+# The columns that the feed adds. Their values are constants of each file, except the type of change in change files.
 CHANGE_COLUMNS = tuple(ScanColumn(f, f, ColumnSource.CONSTANT) for f in CHANGE_FIELDS)
-# File times may run backwards over this many commits. commit_times then adjusts them so that they increase. So the time of a
-# commit depends on the commits before it, and this many of them are read too.
+# The files of commits may have times that decrease from version to version. Then commit_times adjusts them so that they increase.
+# So the time of a commit depends on the commits before it, and the times of this many of them are read too.
 UNORDERED_COMMITS = 100
 _THREADS = 8
 # The statistics of this many changed files are parsed at a time.
@@ -53,21 +54,20 @@ _PRUNED_AT_ONCE = 20_000
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """first, last: versions, both inclusive; `last` is requested_last limited to the newest version, below `first` if there is no
-    change.
-    latest: the newest snapshot. read: the snapshot whose schema the changes have. start: the snapshot of `first`; None if
-    there is no change."""
+    """The range of versions whose changes are read. first, last: versions, both inclusive; `last` is requested_last limited to
+    the newest version, below `first` if there is no change. latest_snapshot: of the newest version. read_snapshot: the snapshot
+    whose schema the changes have. start_snapshot: the snapshot of `first`; None if there is no change."""
 
     first: int
     last: int
     requested_last: int
-    latest: Snapshot
-    read: Snapshot
-    start: Snapshot | None
+    latest_snapshot: Snapshot
+    read_snapshot: Snapshot
+    start_snapshot: Snapshot | None
 
     @property
     def is_empty(self) -> bool:
-        return self.start is None
+        return self.start_snapshot is None
 
 
 def changes_schema(
@@ -84,10 +84,10 @@ def changes_schema(
     They are those of the newest version, or of the last version of the range if the table has or had column mapping.
     Raises as plan_changes does for bounds that do not form a range.
     """
-    bounds = _resolve(
+    bounds = _resolve_bounds(
         store, starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms, allow_out_of_range=allow_out_of_range
     )
-    return StructType((*bounds.read.schema.fields, *CHANGE_FIELDS))
+    return StructType((*bounds.read_snapshot.schema.fields, *CHANGE_FIELDS))
 
 
 def plan_changes(
@@ -115,27 +115,27 @@ def plan_changes(
     DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE; TimestampOutOfRangeError; LogFileNotFoundError for missing commits.
     """
     options = options or ScanOptions(drop_rows=True)
-    bounds = _resolve(
+    bounds = _resolve_bounds(
         store, starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms, allow_out_of_range=allow_out_of_range
     )
-    state = make_state(bounds.read.config, bounds.read.store, columns, predicate, options, CHANGE_COLUMNS)
-    pruner = ChangePruner.of(bounds.read.config, predicate, options.timezone)
-    count = size = 0
+    state = make_state(bounds.read_snapshot.config, bounds.read_snapshot.store, columns, predicate, options, CHANGE_COLUMNS)
+    pruner = ChangePruner.of(bounds.read_snapshot.config, predicate, options.timezone)
+    file_count = size_bytes = 0
 
-    def pruned() -> Iterator[pa.RecordBatch]:
-        nonlocal count, size
-        for changed in [] if bounds.is_empty else _changes(store, bounds):
-            count, size = count + changed.num_rows, size + file_bytes(changed)
-            yield from pruner.pruned(changed)
+    def pruned_batches() -> Iterator[pa.RecordBatch]:
+        nonlocal file_count, size_bytes
+        for changed_files in [] if bounds.is_empty else _changed_files(store, bounds):
+            file_count, size_bytes = file_count + changed_files.num_rows, size_bytes + file_bytes(changed_files)
+            yield from pruner.pruned(changed_files)
 
-    files = collected(pruned(), PLANNED_CHANGES)
-    return Scan(state, files, ScanReport(count, size, files.num_rows, file_bytes(files)))
+    files = collected(pruned_batches(), PLANNED_CHANGES)
+    return Scan(state, files, ScanReport(file_count, size_bytes, files.num_rows, file_bytes(files)))
 
 
 # ---------------------------------------------------------------- the range
 
 
-def _resolve(
+def _resolve_bounds(
     store: ObjectStore,
     first: int | None,
     last: int | None,
@@ -151,7 +151,7 @@ def _resolve(
     if first is None:
         assert first_ms is not None
         first = first_version_from(store, first_ms, latest, or_after_latest=allow_out_of_range)
-    # The range is empty. An ending time is not known as a version yet, so it is compared below.
+    # The range is empty. If the end is a time, its version is not known yet; it is compared below.
     if allow_out_of_range and first > (latest.version if last is None else min(last, latest.version)):
         return _Bounds(first, first - 1, first - 1, latest, latest, None)
     if first > latest.version:
@@ -177,7 +177,7 @@ def _resolve(
             start_version=first,
             end_version=requested_last,
         )
-    return _with_schema(store, first, min(requested_last, latest.version), requested_last, latest)
+    return _bounds_with_schema(store, first, min(requested_last, latest.version), requested_last, latest)
 
 
 def _check_bounds(first: int | None, last: int | None, first_ms: int | None, last_ms: int | None) -> None:
@@ -219,37 +219,38 @@ def first_version_from(store: ObjectStore, timestamp_ms: int, latest: Snapshot, 
     )
 
 
-def _with_schema(store: ObjectStore, first: int, last: int, requested_last: int, latest: Snapshot) -> _Bounds:
+def _bounds_with_schema(store: ObjectStore, first: int, last: int, requested_last: int, latest: Snapshot) -> _Bounds:
     """The bounds with the schema of the rows: that of the last version if columns are mapped, and otherwise the newest."""
-    def at(version: int) -> Snapshot:
+
+    def snapshot_at(version: int) -> Snapshot:
         return latest if version == latest.version else Snapshot.load(store, version)
 
-    start, end = at(first), at(last)
-    mapped = any(snapshot.config.column_mapping_mode != "none" for snapshot in (start, end, latest))
-    return _Bounds(first, last, requested_last, latest, end if mapped else latest, start)
+    start, end = snapshot_at(first), snapshot_at(last)
+    is_mapped = any(snapshot.config.column_mapping_mode != "none" for snapshot in (start, end, latest))
+    return _Bounds(first, last, requested_last, latest, end if is_mapped else latest, start)
 
 
 # ---------------------------------------------------------------- the changes of each commit
 
 
-def _changes(store: ObjectStore, bounds: _Bounds) -> Iterator[pa.Table]:
-    """Tables of CHANGED_FILES, each for one commit or several consecutive ones. Checks for every version that the feed is on
-    and that the schema is compatible with the read."""
-    assert bounds.start is not None
-    config = bounds.start.config
+def _changed_files(store: ObjectStore, bounds: _Bounds) -> Iterator[pa.Table]:
+    """Yield the files to read, as tables of CHANGED_FILES: each for one commit or several consecutive ones. Raises
+    ChangeDataFeedError if the feed was off in a version, or a version's rows cannot be read with the schema of the read."""
+    assert bounds.start_snapshot is not None
+    config = bounds.start_snapshot.config
     _check_feed_is_on(config, bounds.first, bounds)
-    times = {time.version: time.timestamp_ms for time in _times(store, bounds)}
+    times = {time.version: time.timestamp_ms for time in _commit_times_of_range(store, bounds)}
     reader = CommitReader(store)
     with ThreadPoolExecutor(_THREADS, "delta_py-changes") as pool:
-        for actions in read_actions(reader, _commits(store, bounds)):
+        for actions in read_actions(reader, _commits_of_range(store, bounds)):
             for commit in actions.commits:
                 config = _config_after(config, commit, bounds)
             yield CommitChanges(store, pool, times, frozenset(config.physical_partition_columns)).of(actions)
     # The first version is checked last: if a commit in the range changes the schema, the error names that commit.
-    _check_schema(bounds.start.metadata, bounds.first, bounds)
+    _check_schema(bounds.start_snapshot.metadata, bounds.first, bounds)
 
 
-def _commits(store: ObjectStore, bounds: _Bounds) -> list[LogFile]:
+def _commits_of_range(store: ObjectStore, bounds: _Bounds) -> list[LogFile]:
     """The commits of the range, ascending. Raises LogFileNotFoundError if one is missing."""
     commits = list_commits(store, bounds.first, bounds.last)
     versions = {commit.version for commit in commits}
@@ -263,30 +264,31 @@ def _commits(store: ObjectStore, bounds: _Bounds) -> list[LogFile]:
     return commits
 
 
-def _times(store: ObjectStore, bounds: _Bounds) -> list[CommitTime]:
+def _commit_times_of_range(store: ObjectStore, bounds: _Bounds) -> list[CommitTime]:
     """The times of the commits in the range, and perhaps of some before it. If all commits of the table have in-commit
     timestamps, no commit before the range is needed (see UNORDERED_COMMITS)."""
-    config = bounds.latest.config
+    config = bounds.latest_snapshot.config
     always_stamped = config.enabled("inCommitTimestamp") and "delta.inCommitTimestampEnablementVersion" not in config.properties
     start = bounds.first if always_stamped else max(0, bounds.first - UNORDERED_COMMITS)
     return commit_times(store, config, start, bounds.last)
 
 
 def _config_after(config: TableConfig, commit: CommitFacts, bounds: _Bounds) -> TableConfig:
-    """The table's configuration after a commit, checked: it is readable, the feed is on, and its schema is
-    compatible with the read."""
+    """The table's configuration after a commit. config: before the commit. Raises if the table may not be read, the feed is off,
+    or the schema is not compatible with the read."""
     protocol, metadata, version = commit.protocol, commit.metadata, commit.version
     if protocol is None and metadata is None:
         return config
     config = TableConfig(protocol or config.protocol, metadata or config.metadata)
     config.require(Operation.READ)
     _check_feed_is_on(config, version, bounds)
-    if metadata is not None and version > bounds.first:  # _changes checks the schema of the first version
+    if metadata is not None and version > bounds.first:  # _changed_files checks the schema of the first version
         _check_schema(metadata, version, bounds)
     return config
 
 
 def _check_feed_is_on(config: TableConfig, version: int, bounds: _Bounds) -> None:
+    """Raises ChangeDataFeedError if the change data feed was off in this version."""
     if config.enabled("delta.enableChangeDataFeed"):
         return
     raise ChangeDataFeedError(
@@ -302,20 +304,20 @@ def _check_feed_is_on(config: TableConfig, version: int, bounds: _Bounds) -> Non
 
 
 def _check_schema(metadata: Metadata, version: int, bounds: _Bounds) -> None:
-    """Refuse a version whose rows cannot be read with the columns of the read version."""
-    reason = why_incompatible(metadata, bounds.read.metadata)
+    """Raises ChangeDataFeedError for a version whose rows cannot be read with the schema of the read."""
+    reason = why_incompatible(metadata, bounds.read_snapshot.metadata)
     if reason is None:
         return
-    what = "SCHEMA_CHANGE" if version > bounds.first else "DATA_SCHEMA"
+    error_suffix = "SCHEMA_CHANGE" if version > bounds.first else "DATA_SCHEMA"
     raise ChangeDataFeedError(
         f"Changes of versions {bounds.first} to {bounds.requested_last} cannot be read with the schema of version "
-        f"{bounds.read.version}: since version {version} more happened than that columns were added ({reason}). Read the "
-        "versions before the change of the schema and those from it on apart.",
-        error_class=f"DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_{what}",
+        f"{bounds.read_snapshot.version}: since version {version} more happened than that columns were added ({reason}). Read "
+        "the versions before the change of the schema and those from it on apart.",
+        error_class=f"DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_{error_suffix}",
         sql_state="0AKDC",
         start_version=bounds.first,
         end_version=bounds.requested_last,
-        read_version=bounds.read.version,
+        read_version=bounds.read_snapshot.version,
         incompatible_version=version,
         reason=reason,
     )
@@ -328,8 +330,9 @@ def _check_schema(metadata: Metadata, version: int, bounds: _Bounds) -> None:
 class ChangePruner:
     """Drops files in which no row can satisfy a predicate: by partition values, by the feed's columns, by statistics.
 
-    Conjuncts that these values decide are evaluated only here, so every file must pass through here. of_change_files: the known
-    columns of change files, whose rows contain their change type.
+    The parts of the predicate that these values decide are evaluated only here, so every file must pass through here.
+    of_data_files: knows all three columns of the feed for each file. of_change_files: knows the version and the time only,
+    because the rows of a change file have different change types.
     """
 
     of_data_files: FilePruner
@@ -342,24 +345,24 @@ class ChangePruner:
         del fields[CHANGE_TYPE]
         return cls(data_file_pruner, FilePruner.of(config, predicate, timezone, fields))
 
-    def pruned(self, changed: pa.Table) -> Iterator[pa.RecordBatch]:
+    def pruned(self, changed_files: pa.Table) -> Iterator[pa.RecordBatch]:
         """PLANNED_CHANGES: the remaining rows of CHANGED_FILES, in their order."""
         if self.of_data_files.predicate is None:
-            yield from changed.select(PLANNED_CHANGES.names).to_batches()
+            yield from changed_files.select(PLANNED_CHANGES.names).to_batches()
             return
-        is_change_file = pc.is_null(changed[CHANGE_TYPE])
-        recorded = _pruned(self.of_change_files, changed.filter(is_change_file))
-        data_files = _pruned(self.of_data_files, changed.filter(pc.invert(is_change_file)))
-        retained_files = pa.concat_tables([recorded, data_files])
-        if recorded.num_rows and data_files.num_rows:
+        is_change_file = pc.is_null(changed_files[CHANGE_TYPE])
+        change_files = _files_with_possible_matches(self.of_change_files, changed_files.filter(is_change_file))
+        data_files = _files_with_possible_matches(self.of_data_files, changed_files.filter(pc.invert(is_change_file)))
+        retained_files = pa.concat_tables([change_files, data_files])
+        if change_files.num_rows and data_files.num_rows:
             retained_files = retained_files.sort_by([(COMMIT_VERSION, "ascending"), (PLACE, "ascending")])
         yield from retained_files.select(PLANNED_CHANGES.names).to_batches()
 
 
-def _pruned(pruner: FilePruner, changed: pa.Table) -> pa.Table:
-    """The changed files that may have matching rows, by their statistics."""
+def _files_with_possible_matches(pruner: FilePruner, changed_files: pa.Table) -> pa.Table:
+    """The changed files that may have rows for which the predicate is true, as CHANGED_FILES."""
     batches = []
-    for batch in changed.to_batches(max_chunksize=_PRUNED_AT_ONCE):
+    for batch in changed_files.to_batches(max_chunksize=_PRUNED_AT_ONCE):
         stats = parse_stats(batch["stats"], pruner.stats_leaves) if pruner.stats_leaves else None
         batches.append(pruner.prune(batch, stats))
     return pa.Table.from_batches(batches, CHANGED_FILES)

@@ -58,13 +58,13 @@ from delta_py.storage.store import ObjectStore
 # null, only its rows are read. stats: of the rows that are read. place: see the module's docstring.
 PLACE = "place"
 _FILES = pa.schema([f for f in FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS])
-_OF_CHANGES = (
+_CHANGE_FIELDS = (
     pa.field(SELECTION, DELETION_VECTOR_TYPE),
     pa.field(CHANGE_TYPE, pa.string()),
     pa.field(COMMIT_VERSION, pa.int64()),
     pa.field(COMMIT_TIMESTAMP, pa.timestamp("us", "UTC")),
 )
-PLANNED_CHANGES = pa.schema([*_FILES, *_OF_CHANGES])
+PLANNED_CHANGES = pa.schema([*_FILES, *_CHANGE_FIELDS])
 CHANGED_FILES = pa.schema([*PLANNED_CHANGES, FILE_SCHEMA.field("stats"), pa.field(PLACE, pa.int64())])
 
 Files = TypeVar("Files", pa.Table, pa.RecordBatch)
@@ -77,7 +77,8 @@ _LINES_AT_ONCE = 10_000  # about this many file actions are Python objects at a 
 
 @dataclass(slots=True)
 class CommitFacts:
-    """The facts of a commit other than its files. info: the fields of commitInfo; empty if the commit has none."""
+    """What a commit contains other than its files. protocol, metadata: None if the commit does not change them. info: the fields
+    of commitInfo; empty if the commit has none."""
 
     version: int
     protocol: Protocol | None = None
@@ -92,13 +93,14 @@ class CommitFacts:
         metrics = self.info.get("operationMetrics")
         if self.info.get("operation") != "MERGE" or not isinstance(metrics, dict):
             return False
-        return all(str(metrics.get(f"numTargetRows{what}")) == "0" for what in ("Inserted", "Updated", "Deleted"))
+        return all(str(metrics.get(f"numTargetRows{change}")) == "0" for change in ("Inserted", "Updated", "Deleted"))
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeActions:
-    """Consecutive commits; a commit with a protocol or metadata is alone. files: the change files of each commit or, if it has
-    none, its adds and removes that change data, in the order of the log: _ACTIONS and PLACE."""
+    """The file actions of consecutive commits; a commit that changes protocol or metadata is alone. files: the change files of
+    each commit or, if it has none, its adds and removes that change data, in the order of the log. Its columns are _ACTIONS and
+    PLACE."""
 
     commits: tuple[CommitFacts, ...]
     files: pa.Table
@@ -117,7 +119,7 @@ class ChangeActions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parsed:
+class _ParsedCommit:
     """A commit before its file actions are converted to Arrow. lines: the file actions; of a large commit, a part of them."""
 
     file: LogFile
@@ -126,48 +128,52 @@ class _Parsed:
 
 
 def read_actions(reader: CommitReader, files: Iterable[LogFile]) -> Iterator[ChangeActions]:
-    """The files in their order. Small commits are converted to Arrow together, because each conversion has a fixed cost. A commit
-    that is large, or changes protocol or metadata, is converted alone. Raises CorruptTableError, LogFileNotFoundError."""
-    waiting: list[_Parsed] = []
-    count = 0
+    """Yield the actions of the log files, in their order. Small commits are converted to Arrow together, because each conversion
+    has a fixed cost. A commit that is large, or changes protocol or metadata, is converted alone. Raises CorruptTableError,
+    LogFileNotFoundError."""
+    small_commits: list[_ParsedCommit] = []
+    line_count = 0
     for file in files:
         facts = CommitFacts(file.version)
-        pieces = _pieces(reader, file, facts)
-        first = next(pieces, [])
-        is_alone = len(first) == _LINES_AT_ONCE or facts.protocol is not None or facts.metadata is not None
-        if waiting and (is_alone or count + len(first) > _LINES_AT_ONCE):
-            yield _together(reader, waiting)
-            waiting, count = [], 0
+        pieces = _line_pieces(reader, file, facts)
+        first_piece = next(pieces, [])
+        is_alone = len(first_piece) == _LINES_AT_ONCE or facts.protocol is not None or facts.metadata is not None
+        if small_commits and (is_alone or line_count + len(first_piece) > _LINES_AT_ONCE):
+            yield _actions_of_small_commits(reader, small_commits)
+            small_commits, line_count = [], 0
         if is_alone:
-            batches = (_batch(reader, [_Parsed(file, facts, lines)]) for lines in chain([first], pieces))
+            batches = (_actions_batch(reader, [_ParsedCommit(file, facts, lines)]) for lines in chain([first_piece], pieces))
             actions = collected(batches, _ACTIONS)
             yield ChangeActions.of([facts], actions)
         else:
-            waiting.append(_Parsed(file, facts, first))
-            count += len(first)
-    if waiting:
-        yield _together(reader, waiting)
+            small_commits.append(_ParsedCommit(file, facts, first_piece))
+            line_count += len(first_piece)
+    if small_commits:
+        yield _actions_of_small_commits(reader, small_commits)
 
 
-def _together(reader: CommitReader, commits: Sequence[_Parsed]) -> ChangeActions:
-    return ChangeActions.of([parsed.facts for parsed in commits], pa.Table.from_batches([_batch(reader, commits)], _ACTIONS))
+def _actions_of_small_commits(reader: CommitReader, commits: Sequence[_ParsedCommit]) -> ChangeActions:
+    return ChangeActions.of(
+        [parsed.facts for parsed in commits], pa.Table.from_batches([_actions_batch(reader, commits)], _ACTIONS)
+    )
 
 
-_Line: TypeAlias = tuple[int, dict[str, Any]]  # kind, action
+_Line: TypeAlias = tuple[int, dict[str, Any]]  # the kind of a file action (_ADD, _REMOVE or _CHANGE_FILE), and its JSON
 
 
-def _pieces(reader: CommitReader, file: LogFile, facts: CommitFacts) -> Iterator[list[_Line]]:
-    """The file actions in pieces of _LINES_AT_ONCE, the last one smaller; all other actions go into the facts."""
+def _line_pieces(reader: CommitReader, file: LogFile, facts: CommitFacts) -> Iterator[list[_Line]]:
+    """The file actions in pieces of _LINES_AT_ONCE, the last one smaller. All other actions are stored in the facts. Raises
+    CorruptTableError."""
     pending: list[_Line] = []
     try:
         for _, lines in reader.pieces(file):
             for line in lines:
-                _take(line, pending, facts)
+                _add_action(line, pending, facts)
                 if len(pending) == _LINES_AT_ONCE:
                     yield pending
                     pending = []
     except _MALFORMED as error:
-        raise _explained(reader, file) from error
+        raise _parse_error(reader, file) from error
     if pending:
         yield pending
 
@@ -176,9 +182,9 @@ def _pieces(reader: CommitReader, file: LogFile, facts: CommitFacts) -> Iterator
 _MALFORMED = (CorruptTableError, pa.ArrowException, AttributeError, KeyError, TypeError, ValueError, OverflowError)
 
 
-def _take(line: bytes, actions: list[_Line], facts: CommitFacts) -> None:
-    """Add the action of a line to the actions of its commit, or to the facts about it. Files that are only rearranged are left
-    out.
+def _add_action(line: bytes, actions: list[_Line], facts: CommitFacts) -> None:
+    """Parse a line of a commit. Append a file action to `actions`, and store any other action in `facts`. File actions that only
+    rearrange rows (dataChange is false) are left out.
     """
     if not line.strip():
         return
@@ -199,8 +205,8 @@ def _take(line: bytes, actions: list[_Line], facts: CommitFacts) -> None:
         facts.info = info
 
 
-def _explained(reader: CommitReader, file: LogFile) -> CorruptTableError:
-    """The error of a commit that did not parse, in words: the parser of single actions finds the reason."""
+def _parse_error(reader: CommitReader, file: LogFile) -> CorruptTableError:
+    """The error for a commit that could not be parsed. The slower parser of single actions finds the reason."""
     try:
         for _ in reader.actions(file):
             pass
@@ -209,20 +215,21 @@ def _explained(reader: CommitReader, file: LogFile) -> CorruptTableError:
     return corrupt_line(file, 1, "an action of the commit has another form than the protocol gives it.")
 
 
-def _batch(reader: CommitReader, commits: Sequence[_Parsed]) -> pa.RecordBatch:
+def _actions_batch(reader: CommitReader, commits: Sequence[_ParsedCommit]) -> pa.RecordBatch:
     """The file actions of the commits as one batch of _ACTIONS. Raises CorruptTableError for a damaged commit."""
     try:
-        return _columns([line for parsed in commits for line in parsed.lines], commits)
+        return _actions_from_lines([line for parsed in commits for line in parsed.lines], commits)
     except _MALFORMED as error:
         if len(commits) == 1:
-            raise _explained(reader, commits[0].file) from error
-    for parsed in commits:  # each one alone, so that the error names the damaged commit
-        _batch(reader, [parsed])
+            raise _parse_error(reader, commits[0].file) from error
+    for parsed in commits:  # each one alone: this raises for the damaged commit, and names it
+        _actions_batch(reader, [parsed])
     raise AssertionError("what fails together fails alone")
 
 
-def _columns(lines: Sequence[_Line], commits: Sequence[_Parsed]) -> pa.RecordBatch:
-    """The actions as _ACTIONS. Raises ValueError if an action lacks a value that the protocol requires."""
+def _actions_from_lines(lines: Sequence[_Line], commits: Sequence[_ParsedCommit]) -> pa.RecordBatch:
+    """The file actions as one batch of _ACTIONS. commits: those of the lines, in the same order. Raises ValueError if an action
+    lacks a value that the protocol requires."""
     kinds, bodies = pa.array([kind for kind, _ in lines], pa.int8()), [body for _, body in lines]
     sizes, times = (longs([body.get(name) for body in bodies]) for name in ("size", "modificationTime"))
     of_add, of_remove = pc.equal(kinds, _ADD), pc.equal(kinds, _REMOVE)
@@ -256,8 +263,8 @@ def _columns(lines: Sequence[_Line], commits: Sequence[_Parsed]) -> pa.RecordBat
 
 @dataclass(frozen=True, slots=True)
 class CommitChanges:
-    """Computes the changes of commits. times_ms: the time of each version, in ms since 1970. partitions: physical names of the
-    partition columns that the table has after these commits."""
+    """Computes the files to read for the changes of commits. pool: threads that read deletion vectors. times_ms: the time of each
+    version, in ms since 1970. partitions: physical names of the partition columns that the table has after these commits."""
 
     store: ObjectStore
     pool: ThreadPoolExecutor
@@ -270,55 +277,67 @@ class CommitChanges:
         Raises ChangeDataFeedError (DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA,
         DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA), DeletionVectorError.
         """
-        files = _last_of_each(_without(actions.files, [facts.version for facts in actions.commits if facts.is_idle_merge]))
+        files = _last_actions(
+            _without_data_files_of(actions.files, [facts.version for facts in actions.commits if facts.is_idle_merge])
+        )
         kinds = files[_KIND].to_numpy()
-        recorded = files.filter(pa.array(kinds == _CHANGE_FILE))
+        change_files = files.filter(pa.array(kinds == _CHANGE_FILE))
         adds, removes = (files.filter(pa.array(kinds == kind)) for kind in (_ADD, _REMOVE))
-        if self._keep_partitions(actions.commits, removes):
-            removes = self._with_nulls(removes)
-        pieces = [(recorded, None, None), *self._moved(adds, removes)]
+        if self._has_same_partitions(actions.commits, removes):
+            removes = self._with_null_values(removes)
+        pieces = [(change_files, None, None), *self._data_file_pieces(adds, removes)]
         if any(kind == "delete" and piece.num_rows for piece, kind, _ in pieces):
             self._check_columns(actions.commits)
-        changed = [self._changed(piece, kind, selection) for piece, kind, selection in pieces if piece.num_rows]
+        changed = [self._changed_files(piece, kind, selection) for piece, kind, selection in pieces if piece.num_rows]
         if len(changed) == 1:
             return changed[0]
         order = [(COMMIT_VERSION, "ascending"), (PLACE, "ascending")]
         return pa.concat_tables([CHANGED_FILES.empty_table(), *changed]).sort_by(order)
 
-    def _moved(self, adds: pa.Table, removes: pa.Table) -> Iterator[tuple[pa.Table, str, pa.ChunkedArray | None]]:
-        """Yields (files, the type of their changes, selection). selection: for each file a deletion vector, if only the rows in
-        this vector changed; None if all rows of the files changed."""
+    def _data_file_pieces(self, adds: pa.Table, removes: pa.Table) -> Iterator[tuple[pa.Table, str, pa.ChunkedArray | None]]:
+        """The files to read for added and removed files: yields (files, the type of their changes, selection). selection: for
+        each file a deletion vector, if only the rows in this vector changed; None if all rows of the files changed."""
         if removes.num_rows and adds.num_rows:
-            keys = _keys(pa.concat_tables([adds, removes]))
-            added, removed = pa.array(keys[: adds.num_rows]), pa.array(keys[adds.num_rows :])
-            removed_index = pc.index_in(added, value_set=removed)
-            old, new = removes.take(removed_index.drop_null()), adds.filter(removed_index.is_valid())
-            adds, removes = adds.filter(removed_index.is_null()), removes.filter(pc.invert(pc.is_in(removed, value_set=added)))
-            if new.num_rows:
-                has_deletes, has_restores = self._differences(old, new)
+            keys = _file_keys(pa.concat_tables([adds, removes]))
+            added_keys, removed_keys = pa.array(keys[: adds.num_rows]), pa.array(keys[adds.num_rows :])
+            removed_index = pc.index_in(added_keys, value_set=removed_keys)
+            readded_removes, readded_adds = removes.take(removed_index.drop_null()), adds.filter(removed_index.is_valid())
+            adds, removes = (
+                adds.filter(removed_index.is_null()),
+                removes.filter(pc.invert(pc.is_in(removed_keys, value_set=added_keys))),
+            )
+            if readded_adds.num_rows:
+                has_deletes, has_restores = self._vector_differences(readded_removes, readded_adds)
                 # A read of the old file leaves out the rows in its own deletion vector. So the remaining rows in the new
                 # vector are those that this commit deleted. The same holds for restored rows, with the vectors exchanged.
-                yield self._checked(old.filter(has_deletes)), "delete", new["deletion_vector"].filter(has_deletes)
-                yield new.filter(has_restores), "insert", old["deletion_vector"].filter(has_restores)
-        yield self._checked(removes), "delete", None
+                yield (
+                    self._checked_removes(readded_removes.filter(has_deletes)),
+                    "delete",
+                    readded_adds["deletion_vector"].filter(has_deletes),
+                )
+                yield readded_adds.filter(has_restores), "insert", readded_removes["deletion_vector"].filter(has_restores)
+        yield self._checked_removes(removes), "delete", None
         yield adds, "insert", None
 
-    def _changed(self, files: pa.Table, kind: str | None, selection: pa.ChunkedArray | None) -> pa.Table:
-        """CHANGED_FILES from file actions. kind, selection: as in _typed."""
-        versions, of_row = np.unique(files[COMMIT_VERSION].to_numpy(), return_inverse=True)
-        times_us = np.array([self.times_ms[version] * 1000 for version in versions.tolist()], np.int64)[of_row]
-        typed = _typed(files.drop_columns([COMMIT_VERSION]), kind, files[COMMIT_VERSION], pa.array(times_us), selection)
-        return typed.select(CHANGED_FILES.names)
+    def _changed_files(self, files: pa.Table, change_type: str | None, selection: pa.ChunkedArray | None) -> pa.Table:
+        """CHANGED_FILES from file actions. change_type, selection: as in _with_change_columns."""
+        versions, version_indexes = np.unique(files[COMMIT_VERSION].to_numpy(), return_inverse=True)
+        times_us = np.array([self.times_ms[version] * 1000 for version in versions.tolist()], np.int64)[version_indexes]
+        with_columns = _with_change_columns(
+            files.drop_columns([COMMIT_VERSION]), change_type, files[COMMIT_VERSION], pa.array(times_us), selection
+        )
+        return with_columns.select(CHANGED_FILES.names)
 
     # ------------------------------------------------------------ columns of removed files
 
     def _check_columns(self, commits: Sequence[CommitFacts]) -> None:
-        """Raises if a commit deletes rows, and the columns that it sets would read existing values of these rows as null."""
+        """Raises ChangeDataFeedError if a commit that deletes rows changed the columns so that values of the deleted rows would
+        be read as null."""
         for facts in commits:
             if facts.metadata is None:
                 continue
             try:
-                previous_config = self._before(facts)
+                previous_config = self._config_before(facts)
             except ChangeDataFeedError:
                 if Snapshot.load(self.store).config.feature("columnMapping"):
                     raise
@@ -334,8 +353,9 @@ class CommitChanges:
                     reason=reason,
                 )
 
-    def _before(self, facts: CommitFacts) -> TableConfig:
-        """The table's configuration before a commit that removes files."""
+    def _config_before(self, facts: CommitFacts) -> TableConfig:
+        """The table's configuration before a commit that removes files. Raises ChangeDataFeedError if the log does not have the
+        version before any more."""
         try:
             return Snapshot.load(self.store, facts.version - 1).config
         except (VersionNotFoundError, LogFileNotFoundError) as error:
@@ -349,20 +369,21 @@ class CommitChanges:
 
     # ------------------------------------------------------------ partition values of removes
 
-    def _keep_partitions(self, commits: Sequence[CommitFacts], removes: pa.Table) -> bool:
-        """Whether the partition columns are the same as before the commits. If a commit wrote metadata again (RESTORE always
-        does), and a remove lacks values, the version before decides."""
-        if not removes.num_rows or (_lengths(_in_one_piece(removes["partition_values"])) == len(self.partitions)).all():
+    def _has_same_partitions(self, commits: Sequence[CommitFacts], removes: pa.Table) -> bool:
+        """Whether the table was partitioned by the same columns before the commits. If all removes have as many values as there
+        are partition columns, it is assumed. Otherwise each commit with metadata (RESTORE always writes it) is compared with the
+        version before it."""
+        if not removes.num_rows or (_map_lengths(_in_one_piece(removes["partition_values"])) == len(self.partitions)).all():
             return True
-        previous_configs = (self._before(facts) for facts in commits if facts.metadata is not None)
+        previous_configs = (self._config_before(facts) for facts in commits if facts.metadata is not None)
         return all(frozenset(config.physical_partition_columns) == self.partitions for config in previous_configs)
 
-    def _with_nulls(self, removes: pa.Table) -> pa.Table:
+    def _with_null_values(self, removes: pa.Table) -> pa.Table:
         """The removes with null for each partition column that they leave out, because delta-spark omits null values. The
         caller does not use this for commits that change the partition columns: there a missing name may mean that the file is
         partitioned by other columns."""
         values, names = _in_one_piece(removes["partition_values"]), sorted(self.partitions)
-        is_fillable = pc.and_(values.is_valid(), pa.array(self._foreign(values) == 0))
+        is_fillable = pc.and_(values.is_valid(), pa.array(self._foreign_name_counts(values) == 0))
         if not names or not pc.any(is_fillable).as_py():
             return removes
         columns = pa.concat_arrays([pc.map_lookup(values, pa.scalar(name), "first") for name in names])
@@ -373,22 +394,27 @@ class CommitChanges:
         place = removes.schema.get_field_index("partition_values")
         return removes.set_column(place, removes.schema.field(place), pc.if_else(is_fillable, complete_values, values))
 
-    def _checked(self, deleted: pa.Table) -> pa.Table:
-        """Returns the removes. Raises ChangeDataFeedError if the rows of one of them cannot be read with the table's partition
-        columns: it must have a value for each of them, and for no other column."""
+    def _checked_removes(self, deleted: pa.Table) -> pa.Table:
+        """Return the same removes. Raises ChangeDataFeedError if the rows of one cannot be read with the table's partition
+        columns: it must have a value for each partition column, and for no other column."""
         if not deleted.num_rows:
             return deleted
         values = _in_one_piece(deleted["partition_values"])
         has_values = values.is_valid().to_numpy(zero_copy_only=False)
-        bad = np.where(
-            has_values, (_lengths(values) != len(self.partitions)) | (self._foreign(values) > 0), bool(self.partitions)
+        is_unreadable = np.where(
+            has_values,
+            (_map_lengths(values) != len(self.partitions)) | (self._foreign_name_counts(values) > 0),
+            bool(self.partitions),
         )
-        if bad.any():
-            first = int(np.argmax(bad))
-            self._refuse(deleted["path"][first].as_py(), values[first].as_py(), deleted[COMMIT_VERSION][first].as_py())
+        if is_unreadable.any():
+            first_index = int(np.argmax(is_unreadable))
+            self._refuse_remove(
+                deleted["path"][first_index].as_py(), values[first_index].as_py(), deleted[COMMIT_VERSION][first_index].as_py()
+            )
         return deleted
 
-    def _refuse(self, path: str, values: list[tuple[str, str | None]] | None, version: int) -> NoReturn:
+    def _refuse_remove(self, path: str, values: list[tuple[str, str | None]] | None, version: int) -> NoReturn:
+        """Raise the error for a remove whose rows cannot be read. values: its partition values; None if it has none."""
         if values is None:
             raise ChangeDataFeedError(
                 f"The remove of {path} in version {version} does not say the file's partition values, so the rows that it "
@@ -408,8 +434,8 @@ class CommitChanges:
             version=version,
         )
 
-    def _foreign(self, values: pa.MapArray) -> Any:
-        """How many names of each map are not partition columns."""
+    def _foreign_name_counts(self, values: pa.MapArray) -> Any:
+        """For each map of partition values, how many of its names are not partition columns."""
         is_partition_column = pc.is_in(values.keys, value_set=pa.array(sorted(self.partitions), pa.string())).to_numpy(
             zero_copy_only=False
         )
@@ -419,7 +445,7 @@ class CommitChanges:
 
     # ------------------------------------------------------------ files that are removed and added again
 
-    def _differences(self, old: pa.Table, new: pa.Table) -> tuple[pa.Array, pa.Array]:
+    def _vector_differences(self, removes: pa.Table, adds: pa.Table) -> tuple[pa.Array, pa.Array]:
         """For each file that is removed and added again, whether rows were deleted (only the new deletion vector has them), and
         whether rows were restored (only the old one has them)."""
 
@@ -429,12 +455,14 @@ class CommitChanges:
             old_rows, new_rows = self._deleted_rows(old_vector, path, version), self._deleted_rows(new_vector, path, version)
             return len(new_rows - old_rows) > 0, len(old_rows - new_rows) > 0
 
-        columns = (old["deletion_vector"], new["deletion_vector"], new["path"], new[COMMIT_VERSION])
-        sides = list(self.pool.map(compare, *(column.to_pylist() for column in columns)))
-        deletes, restores = [deletes for deletes, _ in sides], [restores for _, restores in sides]
+        columns = (removes["deletion_vector"], adds["deletion_vector"], adds["path"], adds[COMMIT_VERSION])
+        differences = list(self.pool.map(compare, *(column.to_pylist() for column in columns)))
+        deletes, restores = [deletes for deletes, _ in differences], [restores for _, restores in differences]
         return pa.array(deletes, pa.bool_()), pa.array(restores, pa.bool_())
 
     def _deleted_rows(self, vector: dict[str, Any] | None, path: str, version: int) -> BitMap64:
+        """The positions of deleted rows. vector: a deletion vector's descriptor; None for no deleted rows. path: of the data
+        file."""
         try:
             return BitMap64() if vector is None else read_deletion_vector(self.store, DeletionVectorDescriptor.from_json(vector))
         except FileNotFoundError as error:
@@ -453,21 +481,23 @@ class CommitChanges:
 def inserts_of(files: pa.RecordBatch, version: int, timestamp_ms: int) -> pa.RecordBatch:
     """PLANNED_CHANGES: all rows of files, as the inserts of a version."""
     count = files.num_rows
-    typed = _typed(files, "insert", pa.repeat(version, count), pa.repeat(timestamp_ms * 1000, count), None)
-    return typed.select(PLANNED_CHANGES.names)
+    with_columns = _with_change_columns(files, "insert", pa.repeat(version, count), pa.repeat(timestamp_ms * 1000, count), None)
+    return with_columns.select(PLANNED_CHANGES.names)
 
 
-def _typed(files: Files, kind: str | None, versions: Any, times_us: Any, selection: pa.ChunkedArray | None) -> Files:
-    """The files with the columns of _OF_CHANGES. kind: the type of the changes; None if the rows contain it. times_us: of the
-    commits, in microseconds since 1970. selection: a deletion vector for each file, whose rows are the only ones to read; None
-    to read all rows."""
+def _with_change_columns(
+    files: Files, change_type: str | None, versions: Any, times_us: Any, selection: pa.ChunkedArray | None
+) -> Files:
+    """The files with the columns of _CHANGE_FIELDS. change_type: the type of the changes; None if the rows contain it. times_us:
+    of the commits, in microseconds since 1970. selection: a deletion vector for each file, whose rows are the only ones to read;
+    None to read all rows."""
     values = {
         SELECTION: pa.nulls(files.num_rows, DELETION_VECTOR_TYPE) if selection is None else selection,
-        CHANGE_TYPE: pa.repeat(pa.scalar(kind, pa.string()), files.num_rows),
+        CHANGE_TYPE: pa.repeat(pa.scalar(change_type, pa.string()), files.num_rows),
         COMMIT_VERSION: versions,
         COMMIT_TIMESTAMP: times_us,
     }
-    for f in _OF_CHANGES:
+    for f in _CHANGE_FIELDS:
         files = files.append_column(f, values[f.name].cast(f.type))
     return files
 
@@ -475,16 +505,16 @@ def _typed(files: Files, kind: str | None, versions: Any, times_us: Any, selecti
 # ---------------------------------------------------------------- actions on one file
 
 
-def _without(files: pa.Table, versions: Sequence[int]) -> pa.Table:
-    """The files without the adds and removes of the commits of these versions."""
+def _without_data_files_of(files: pa.Table, versions: Sequence[int]) -> pa.Table:
+    """The file actions without the adds and removes of the commits of these versions. Change files remain."""
     if not versions:
         return files
-    idle = pc.is_in(files[COMMIT_VERSION], value_set=pa.array(versions, pa.int64()))
-    return files.filter(pc.or_(pc.equal(files[_KIND], _CHANGE_FILE), pc.invert(idle)))
+    is_in_versions = pc.is_in(files[COMMIT_VERSION], value_set=pa.array(versions, pa.int64()))
+    return files.filter(pc.or_(pc.equal(files[_KIND], _CHANGE_FILE), pc.invert(is_in_versions)))
 
 
-def _keys(files: pa.Table) -> Any:
-    """Numbers that are equal for the same file in the same commit."""
+def _file_keys(files: pa.Table) -> Any:
+    """A number for each action. Actions have the same number if they have the same path and are in the same commit."""
     if not files.num_rows:
         return np.array([], np.int64)
     path = _in_one_piece(files["path"]).dictionary_encode()
@@ -492,10 +522,11 @@ def _keys(files: pa.Table) -> Any:
     return version.astype(np.int64) * len(path.dictionary) + path.indices.to_numpy()
 
 
-def _last_of_each(files: pa.Table) -> pa.Table:
-    """For each file and commit, the last add and the last remove; all change files."""
+def _last_actions(files: pa.Table) -> pa.Table:
+    """The actions without adds and removes that the same commit repeats for the same path: the last add and the last remove
+    count. All change files remain."""
     kinds = files[_KIND].to_numpy()
-    keys = _keys(files) * 2 + (kinds == _REMOVE)
+    keys = _file_keys(files) * 2 + (kinds == _REMOVE)
     # np.unique returns the first place of each key, which in the reversed keys is the last one.
     distinct, from_the_end = np.unique(keys[::-1], return_index=True)
     if len(distinct) == len(keys):
@@ -505,10 +536,12 @@ def _last_of_each(files: pa.Table) -> pa.Table:
     return files.filter(pa.array(is_last | (kinds == _CHANGE_FILE)))
 
 
-def _lengths(values: pa.MapArray) -> Any:
+def _map_lengths(values: pa.MapArray) -> Any:
+    """The number of entries of each map."""
     return np.diff(values.offsets.to_numpy())
 
 
 def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:
-    """The column as one array, whose keys and items begin with its first row."""
+    """The column as one array. If it is a map, its keys and items have no entries before the first row, so that they can be used
+    with its offsets."""
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

@@ -3,7 +3,8 @@
     why_incompatible(older_metadata, newer_metadata) -> None, or the reason
     why_not_found(older_metadata, newer_metadata)    the same for the rows of files that one commit removed
 
-The change data feed calls the first for every version in its range: it does not rename, retype or repartition rows.
+The change data feed calls why_incompatible for every version in its range, because it returns rows as they were written: it does
+not rename columns, change types or move values between partitions.
 Protocol: Column Mapping; Schema Serialization Format.
 """
 
@@ -34,7 +35,7 @@ from delta_py.types.schema import (
     type_name,
 )
 
-# The maximum number of digits of integer values, as the rules for widening to decimals count them.
+# The number of decimal digits of the integer types, by the protocol's rules for widening to decimals.
 _DIGITS: Mapping[DataType, int] = {BYTE: 3, SHORT: 5, INTEGER: 10, LONG: 20}
 
 
@@ -50,8 +51,10 @@ def why_incompatible(older: Metadata, newer: Metadata, *, widening: bool = False
         return f"partition columns ({', '.join(older.partition_columns)}) became ({', '.join(newer.partition_columns)})"
     old_mode, new_mode = column_mapping.mode(older.configuration), column_mapping.mode(newer.configuration)
     if new_mode == "none":
-        return _struct(old_schema, new_schema, (), widening) if old_mode == "none" else "column mapping was turned off"
-    return _mapping(old_schema, new_schema, old_mode, new_mode) or _struct(old_schema, new_schema, (), widening)
+        return _struct_difference(old_schema, new_schema, (), widening) if old_mode == "none" else "column mapping was turned off"
+    return _mapping_difference(old_schema, new_schema, old_mode, new_mode) or _struct_difference(
+        old_schema, new_schema, (), widening
+    )
 
 
 def why_not_found(older: Metadata, newer: Metadata) -> str | None:
@@ -60,92 +63,105 @@ def why_not_found(older: Metadata, newer: Metadata) -> str | None:
     old_mode, new_mode = column_mapping.mode(older.configuration), column_mapping.mode(newer.configuration)
     if new_mode == "id" != old_mode:
         return f"the column mapping mode {old_mode} became id"
-    new = {_folded(path): physical for physical, path in _paths(parse_schema(newer.schema_string), new_mode)}
-    for physical, path in _paths(parse_schema(older.schema_string), old_mode):
-        now = new.get(_folded(path), physical)
-        if _folded(now) != _folded(physical):
-            return f"files name column {'.'.join(path)} {'.'.join(now)}, and named it {'.'.join(physical)}"
+    new_physical_paths = {
+        _folded(path): physical for physical, path in _physical_and_logical_paths(parse_schema(newer.schema_string), new_mode)
+    }
+    for physical, path in _physical_and_logical_paths(parse_schema(older.schema_string), old_mode):
+        new_physical = new_physical_paths.get(_folded(path), physical)
+        if _folded(new_physical) != _folded(physical):
+            return f"files name column {'.'.join(path)} {'.'.join(new_physical)}, and named it {'.'.join(physical)}"
     return None
 
 
 def _folded(path: Path) -> Path:
+    """The path in lower case: names of columns ignore case."""
     return tuple(name.lower() for name in path)
 
 
-def _mapping(old_schema: StructType, new_schema: StructType, old_mode: str, new_mode: str) -> str | None:
+def _mapping_difference(old_schema: StructType, new_schema: StructType, old_mode: str, new_mode: str) -> str | None:
     """The first field that was renamed or dropped, or a change of the mode, as a reason; None if there is none. When column
     mapping is turned on, each column's name becomes its physical name."""
     if old_mode not in ("none", new_mode):
         return f"the column mapping mode {old_mode} became {new_mode}"
-    old, new = dict(_paths(old_schema, old_mode)), dict(_paths(new_schema, new_mode))
-    for physical, path in old.items():
-        if physical not in new:
+    old_paths, new_paths = (
+        dict(_physical_and_logical_paths(old_schema, old_mode)),
+        dict(_physical_and_logical_paths(new_schema, new_mode)),
+    )
+    for physical, path in old_paths.items():
+        if physical not in new_paths:
             return f"column {path[-1]} was dropped"
-        if new[physical][-1] != path[-1]:
-            return f"column {path[-1]} was renamed to {new[physical][-1]}"
+        if new_paths[physical][-1] != path[-1]:
+            return f"column {path[-1]} was renamed to {new_paths[physical][-1]}"
     return None
 
 
-def _paths(data_type: DataType, mode: str, physical: Path = (), path: Path = ()) -> Iterator[tuple[Path, Path]]:
-    """The physical path of every field at any depth, with its logical path."""
+def _physical_and_logical_paths(
+    data_type: DataType, mode: str, physical: Path = (), path: Path = ()
+) -> Iterator[tuple[Path, Path]]:
+    """The physical and the logical path of every field, at any depth. physical, path: those of the type itself; empty for a
+    table."""
     match data_type:
         case StructType(fields):
             for f in fields:
-                inner = (*physical, column_mapping.physical_name(f, mode)), (*path, f.name)
-                yield inner
-                yield from _paths(f.data_type, mode, *inner)
+                paths = (*physical, column_mapping.physical_name(f, mode)), (*path, f.name)
+                yield paths
+                yield from _physical_and_logical_paths(f.data_type, mode, *paths)
         case ArrayType(element, _):
-            yield from _paths(element, mode, (*physical, "element"), (*path, "element"))
+            yield from _physical_and_logical_paths(element, mode, (*physical, "element"), (*path, "element"))
         case MapType(key, value, _):
-            yield from _paths(key, mode, (*physical, "key"), (*path, "key"))
-            yield from _paths(value, mode, (*physical, "value"), (*path, "value"))
+            yield from _physical_and_logical_paths(key, mode, (*physical, "key"), (*path, "key"))
+            yield from _physical_and_logical_paths(value, mode, (*physical, "value"), (*path, "value"))
 
 
-def _struct(old: StructType, new: StructType, path: Path, widening: bool) -> str | None:
-    """Why rows of the old struct cannot be read with the new one, or None."""
-    new_fields: Mapping[str, StructField] = {f.name.lower(): f for f in new.fields}
-    for f in old.fields:
-        where = (*path, f.name)
-        known_field = new_fields.get(f.name.lower())
-        if known_field is None or known_field.name != f.name:
-            return f"column {'.'.join(where)} is gone"
-        if f.nullable and not known_field.nullable:
-            return f"column {'.'.join(where)} became NOT NULL"
-        reason = _type(f.data_type, known_field.data_type, where, widening)
+def _struct_difference(old_struct: StructType, new_struct: StructType, path: Path, widening: bool) -> str | None:
+    """Why rows of the old struct cannot be read with the new one; None if they can. path: of the struct. widening: types may
+    become wider."""
+    new_fields: Mapping[str, StructField] = {f.name.lower(): f for f in new_struct.fields}
+    for f in old_struct.fields:
+        field_path = (*path, f.name)
+        new_field = new_fields.get(f.name.lower())
+        if new_field is None or new_field.name != f.name:
+            return f"column {'.'.join(field_path)} is gone"
+        if f.nullable and not new_field.nullable:
+            return f"column {'.'.join(field_path)} became NOT NULL"
+        reason = _type_difference(f.data_type, new_field.data_type, field_path, widening)
         if reason is not None:
             return reason
     return None
 
 
-def _type(old: DataType, new: DataType, path: Path, widening: bool) -> str | None:
-    """Why values of the old type cannot be read with the new one, or None. widening: type widening is allowed."""
-    match old, new:
+def _type_difference(old_type: DataType, new_type: DataType, path: Path, widening: bool) -> str | None:
+    """Why values of the old type cannot be read with the new one; None if they can. widening: types may become wider."""
+    match old_type, new_type:
         case StructType(), StructType():
-            return _struct(old, new, path, widening)
+            return _struct_difference(old_type, new_type, path, widening)
         case ArrayType(old_element, old_nulls), ArrayType(new_element, new_nulls):
-            tightened = _tightened(old_nulls, new_nulls, (*path, "element"))
-            return tightened or _type(old_element, new_element, (*path, "element"), widening)
+            not_null_reason = _not_null_reason(old_nulls, new_nulls, (*path, "element"))
+            return not_null_reason or _type_difference(old_element, new_element, (*path, "element"), widening)
         case MapType(), MapType():
-            tightened = _tightened(old.value_contains_null, new.value_contains_null, (*path, "value"))
-            keys = _type(old.key_type, new.key_type, (*path, "key"), widening)
-            return tightened or keys or _type(old.value_type, new.value_type, (*path, "value"), widening)
-    if old in (new, VOID) or (widening and is_wider(old, new)):
+            not_null_reason = _not_null_reason(old_type.value_contains_null, new_type.value_contains_null, (*path, "value"))
+            keys = _type_difference(old_type.key_type, new_type.key_type, (*path, "key"), widening)
+            return (
+                not_null_reason or keys or _type_difference(old_type.value_type, new_type.value_type, (*path, "value"), widening)
+            )
+    if old_type in (new_type, VOID) or (widening and is_wider(old_type, new_type)):
         return None
-    return f"column {'.'.join(path)} was {type_name(old)} and became {type_name(new)}"
+    return f"column {'.'.join(path)} was {type_name(old_type)} and became {type_name(new_type)}"
 
 
-def is_wider(old: DataType, new: DataType) -> bool:
+def is_wider(old_type: DataType, new_type: DataType) -> bool:
     """Whether a column may go from the old type to the new one. Protocol: Type Widening."""
-    digits = _DIGITS.get(old)
-    if isinstance(new, DecimalType):
-        if isinstance(old, DecimalType):
-            return new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
+    digits = _DIGITS.get(old_type)
+    if isinstance(new_type, DecimalType):
+        if isinstance(old_type, DecimalType):
+            return new_type.scale >= old_type.scale and new_type.precision - new_type.scale >= old_type.precision - old_type.scale
         # By the protocol, BYTE and SHORT need decimals with as many digits as INT.
-        return digits is not None and new.precision - new.scale >= max(digits, _DIGITS[INTEGER])
+        return digits is not None and new_type.precision - new_type.scale >= max(digits, _DIGITS[INTEGER])
     if digits is not None:
-        return _DIGITS.get(new, 0) > digits or (new == DOUBLE and old != LONG)
-    return (old, new) in ((FLOAT, DOUBLE), (DATE, TIMESTAMP_NTZ))
+        return _DIGITS.get(new_type, 0) > digits or (new_type == DOUBLE and old_type != LONG)
+    return (old_type, new_type) in ((FLOAT, DOUBLE), (DATE, TIMESTAMP_NTZ))
 
 
-def _tightened(old_nulls: bool, new_nulls: bool, path: Path) -> str | None:
+def _not_null_reason(old_nulls: bool, new_nulls: bool, path: Path) -> str | None:
+    """The reason if the part of an array or map could be null and no longer can; else None."""
     return f"column {'.'.join(path)} became NOT NULL" if old_nulls and not new_nulls else None

@@ -55,9 +55,9 @@ from delta_py.write.rewrite import added, removed
 
 @dataclass(frozen=True, slots=True)
 class CloneSource:
-    """The source of a clone, without its files. root: the base of relative paths. label: its name, for the history. version: -1
-    if the source has none. last_row_id: the highest row id that it has assigned, -1 for none. table: the source's store; None if
-    the source has no log.
+    """The source of a clone, without its files. root: the base of relative paths. label: its name, for the history. config: its
+    definition. version: -1 if the source has no versions. last_row_id: the highest row id that it has assigned, -1 for none.
+    table: the source's store; None if the source has no log.
     """
 
     root: str
@@ -71,6 +71,7 @@ class CloneSource:
 
     @classmethod
     def of_table(cls, table: Snapshot) -> CloneSource:
+        """The source for a version of a table. Reads the list of its files, to count them."""
         return cls(
             table.table_root,
             f"delta.`{encode_path(table.table_root)}`",
@@ -99,20 +100,20 @@ def shallow_clone(
     Raises TableAlreadyExistsError (DELTA_TABLE_ALREADY_EXISTS), InvalidOptionError for a directory with other files or the
     source's own, and UnsupportedTableFeatureError for a source that this version cannot write.
     """
-    present = table_in_place(source.table_root, target, replace_table=replace_table)
+    old_table = table_in_place(source.table_root, target, replace_table=replace_table)
     files = plan_scan(source, None, None, ScanOptions(keep_all=True)).scan_files()
-    return clone_files(CloneSource.of_table(source), map(added, files), target, present, properties or {})
+    return clone_files(CloneSource.of_table(source), map(added, files), target, old_table, properties or {})
 
 
 def clone_files(
-    source: CloneSource, files: Iterable[AddFile], target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
+    source: CloneSource, files: Iterable[AddFile], target: ObjectStore, old_table: Snapshot | None, properties: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Make the target a shallow clone with these files; returns its version and the metrics of the commit. present: the table
-    that is replaced; None if there is none. Raises as shallow_clone, except for errors about the target.
+    """Make the target a shallow clone with these files; returns its version and the metrics of the commit. old_table: the
+    table that is replaced; None if there is none. Raises as shallow_clone, except for errors about the target.
     """
-    transaction = clone_transaction(source, target, present, properties)
-    adds = tuple(_absolute_file(file, source.root) for file in files)
-    _, removed_files = put_files(transaction, source, adds, files_in_place(transaction, present))
+    transaction = clone_transaction(source, target, old_table, properties)
+    adds = tuple(_with_absolute_paths(file, source.root) for file in files)
+    _, removed_files = put_files(transaction, source, adds, files_in_place(transaction, old_table))
     metrics = {
         "sourceTableSize": sum(add.size_bytes for add in adds),
         "sourceNumOfFiles": len(adds),
@@ -121,19 +122,20 @@ def clone_files(
         "removedFilesSize": sum(file.size_bytes for file in removed_files),
         "copiedFilesSize": 0,
     }
-    version_before = -1 if present is None else present.version
-    with _noted(source, target, version_before, adds):
+    version_before = -1 if old_table is None else old_table.version
+    with _clone_notes(source, target, version_before, adds):
         version = transaction.commit("CLONE", clone_parameters(source), metrics=metrics)
     return {"version": version, "metrics": metrics}
 
 
-def _noted(
+def _clone_notes(
     source: CloneSource, target: ObjectStore, version_before: int, adds: Sequence[AddFile]
 ) -> AbstractContextManager[None]:
-    """Leave notes about the clone (clone_notes.py) while the block commits it. version_before: of the target, -1 if there is no
-    table.
+    """A block for the commit of the clone: notes next to the source's log tell VACUUM that the clone reads the source's files
+    (checkpoint/clone_notes.py). version_before: of the target, -1 if there is no table.
 
-    For a source without a log, its root stands for all its files: no table lies below the root, but the root may lie in a table.
+    A source without a log has no version, so its root stands for all its files. No table lies below the root, but the root may
+    lie in a table, whose VACUUM must spare the files.
     """
     if source.table is None:
         return noted(target, version_before, None, version_before + 1, [f"{source.root.rstrip('/')}/"])
@@ -152,91 +154,98 @@ def table_in_place(
     if target.root == source_root:
         raise InvalidOptionError(f"The table at {target.root} cannot be cloned onto itself. Choose another path.")
     try:
-        present = Snapshot.load(target)
+        old_table = Snapshot.load(target)
     except TableNotFoundError:
         check_free(target)
         return None
     if not replace_table:
         raise TableAlreadyExistsError(
-            f"The table at {target.root} already exists (version {present.version}); nothing was changed. Pass replace=True, or "
-            "choose another path.",
+            f"The table at {target.root} already exists (version {old_table.version}); nothing was changed. Pass replace=True, "
+            "or choose another path.",
             error_class="DELTA_TABLE_ALREADY_EXISTS",
             sql_state="42P07",
             path=target.root,
         )
-    return present
+    return old_table
 
 
 def clone_transaction(
-    source: CloneSource, target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
+    source: CloneSource, target: ObjectStore, old_table: Snapshot | None, properties: Mapping[str, str]
 ) -> Transaction:
     """A transaction that gives the target the source's definition, without its files."""
-    protocol, metadata = _state(source, target, present, properties)
-    transaction = _transaction(target, present, protocol, metadata).set_protocol(protocol)
-    for domain in _domains(source, present):
+    protocol, metadata = _clone_definition(source, target, old_table, properties)
+    transaction = _definition_transaction(target, old_table, protocol, metadata).set_protocol(protocol)
+    for domain in _clone_domains(source, old_table):
         transaction.set_domain(domain)
     return transaction
 
 
-def files_in_place(transaction: Transaction, present: Snapshot | None) -> list[ScanFile]:
-    """The files of the replaced table."""
-    return [] if present is None else list(transaction.scan(None, options=ScanOptions(keep_all=True)).scan_files())
+def files_in_place(transaction: Transaction, old_table: Snapshot | None) -> list[ScanFile]:
+    """The files of the table that the clone replaces; empty if there is none. The transaction records that they were read."""
+    return [] if old_table is None else list(transaction.scan(None, options=ScanOptions(keep_all=True)).scan_files())
 
 
 def put_files(
-    transaction: Transaction, source: CloneSource, adds: Iterable[AddFile], in_place: Iterable[ScanFile]
+    transaction: Transaction, source: CloneSource, adds: Iterable[AddFile], old_files: Iterable[ScanFile]
 ) -> tuple[list[AddFile], list[ScanFile]]:
-    """Replace the clone's files by these. in_place: the files of the table that is replaced. Returns the files that this table
-    did not have, and the files that it loses.
+    """Add the clone's files to the transaction, and remove those of the table that is replaced. adds: all files of the clone.
+    old_files: all files of the replaced table. Returns the files that it did not have, and the files that it loses.
 
-    A file in both sets stays, because a commit may not add and remove the same file. It is added again if it has other row ids,
-    or was overwritten: its former rows are gone then, and the changes cannot be determined.
+    A file in both sets is neither, because a commit may not add and remove the same file. It is added again without dataChange if
+    its row ids differ, or if another program has overwritten it: then its former rows are gone, and the changes are unknown.
     Protocol: Add File and Remove File.
     """
-    new_files, present = {add.key: add for add in adds}, {file.key: file for file in in_place}
-    new = [add for key, add in new_files.items() if key not in present]
-    removed_files = [file for key, file in present.items() if key not in new_files]
-    other_ids = renumbered(new_files, present, transaction.config, source.last_row_id)
-    overwritten = [add for key, add in new_files.items() if key in present and _facts(add) != _facts(present[key])]
+    new_by_key, old_by_key = {add.key: add for add in adds}, {file.key: file for file in old_files}
+    added_files = [add for key, add in new_by_key.items() if key not in old_by_key]
+    removed_files = [file for key, file in old_by_key.items() if key not in new_by_key]
+    other_ids = renumbered(new_by_key, old_by_key, transaction.config, source.last_row_id)
+    overwritten = [
+        add for key, add in new_by_key.items() if key in old_by_key and _size_and_time(add) != _size_and_time(old_by_key[key])
+    ]
     readded = {file.key: replace(file, data_change=False) for file in (*other_ids, *overwritten)}
     now_ms = time.time_ns() // 1_000_000
     removes = tuple(removed(file, now_ms=now_ms) for file in removed_files)
-    transaction.add(WrittenFiles(adds=(*new, *readded.values()), removes=removes))
-    return new, removed_files
+    transaction.add(WrittenFiles(adds=(*added_files, *readded.values()), removes=removes))
+    return added_files, removed_files
 
 
-def _facts(file: AddFile | ScanFile) -> tuple[int, int]:
-    """If another program overwrites a file, its size or its time changes."""
+def _size_and_time(file: AddFile | ScanFile) -> tuple[int, int]:
+    """The size and the modification time of a file: one of them changes if another program overwrites the file."""
     return file.size_bytes, file.modification_time_ms
 
 
-def _transaction(target: ObjectStore, present: Snapshot | None, protocol: Protocol, metadata: Metadata) -> Transaction:
+def _definition_transaction(
+    target: ObjectStore, old_table: Snapshot | None, protocol: Protocol, metadata: Metadata
+) -> Transaction:
     """A transaction that sets the metadata. A table that is replaced keeps the properties of its own log, and the high water
     marks of its identity columns. protocol: of the clone.
     """
-    if present is None:
+    if old_table is None:
         return Transaction(None, store=target).set_metadata(metadata)
-    metadata, at_ms = on_log_of(present, protocol, with_marks_of(present.schema, metadata))
-    return transaction_at(present, at_ms).set_metadata(metadata)
+    metadata, at_ms = on_log_of(old_table, protocol, with_marks_of(old_table.schema, metadata))
+    return transaction_at(old_table, at_ms).set_metadata(metadata)
 
 
 # ---------------------------------------------------------------- the definition of the clone
 
 
-def _state(
-    source: CloneSource, target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
+def _clone_definition(
+    source: CloneSource, target: ObjectStore, old_table: Snapshot | None, properties: Mapping[str, str]
 ) -> tuple[Protocol, Metadata]:
-    """The clone's protocol and metadata. present: the table that it replaces, which keeps its id, name and description."""
+    """The clone's protocol and metadata. old_table: the table that it replaces, which keeps its id, name and
+    description; None for a new one."""
     new_properties, features = split_configuration(properties)
     refuse_constraints(new_properties)
     _refuse_versions(new_properties)
-    replaced = {name.lower() for name in new_properties}
-    inherited = {name: value for name, value in source.config.metadata.configuration.items() if name.lower() not in replaced}
+    replaced_names = {name.lower() for name in new_properties}
+    inherited = {
+        name: value for name, value in source.config.metadata.configuration.items() if name.lower() not in replaced_names
+    }
     metadata = replace(
         source.config.metadata,
-        id=str(uuid.uuid4()) if present is None else present.metadata.id,
-        name=None if present is None else present.metadata.name,
-        description=None if present is None else present.metadata.description,
+        id=str(uuid.uuid4()) if old_table is None else old_table.metadata.id,
+        name=None if old_table is None else old_table.metadata.name,
+        description=None if old_table is None else old_table.metadata.description,
         configuration=with_log_of(None, {**inherited, **new_properties}),  # without the properties of the source's log
     )
     needed_features = {*features, *features_in_use(source.config.schema, Properties(metadata.configuration))}
@@ -245,21 +254,23 @@ def _state(
     _check_iceberg(source, Properties(metadata.configuration))
     features_of_source = set(source.config.features)
     # The clone has its own log, so it does not get the features of the source's log.
-    log_features = features_of_source & _of_the_log(target)
-    if present is not None:
-        return with_features(present.protocol, features_of_source - log_features | needed_features), metadata
+    log_features = features_of_source & _features_of_log(target)
+    if old_table is not None:
+        return with_features(old_table.protocol, features_of_source - log_features | needed_features), metadata
     protocol = source.config.protocol
     for name in log_features:
         protocol = without_feature(protocol, name)
     return with_features(protocol, needed_features), metadata
 
 
-def _of_the_log(target: ObjectStore) -> frozenset[str]:
-    """The features that the source has because of its own log. A clone with a configured coordinator gets that feature."""
+def _features_of_log(target: ObjectStore) -> frozenset[str]:
+    """The features that describe the source's log, and so do not become features of the clone. If the target was opened with a
+    coordinator, the clone may have catalogManaged."""
     return LOG_FEATURES if coordination_of(target) is None else LOG_FEATURES - {COORDINATED}
 
 
 def _refuse_versions(properties: Mapping[str, str]) -> None:
+    """Raises InvalidOptionError if the properties set a version of the protocol."""
     version_names = [name for name in (READER_VERSION, WRITER_VERSION) if name in properties]
     if version_names:
         raise InvalidOptionError(
@@ -286,50 +297,56 @@ def _check_mapping(source: CloneSource, properties: Properties) -> None:
 
 
 def _check_iceberg(source: CloneSource, properties: Properties) -> None:
-    """A clone has the source's files and schema unchanged. Protocol: Writer Requirements for IcebergCompatV1."""
-    partitioned = bool(source.config.partition_columns)
-    check_files(source.config.iceberg_versions, enabled_versions(properties), partitioned=partitioned, files=source.file_count)
+    """Raises if the clone would need files that meet the rules of IcebergCompat, and the source's files need not meet them. A
+    clone has the source's files and schema unchanged. Protocol: Writer Requirements for IcebergCompatV1."""
+    is_partitioned = bool(source.config.partition_columns)
+    check_files(source.config.iceberg_versions, enabled_versions(properties), partitioned=is_partitioned, files=source.file_count)
 
 
-def _domains(source: CloneSource, present: Snapshot | None) -> Iterator[DomainMetadata]:
-    """The source's domains, which replace all others. Row ids are the source's, and new ones are greater than all assigned
-    ones."""
-    ours = {} if present is None else present.domain_metadata()
-    theirs = _without_segments(source.domains, ours)
-    for name in sorted((theirs.keys() | ours.keys()) - {ROW_TRACKING_DOMAIN}):
-        yield theirs[name] if name in theirs else replace(ours[name], removed=True)
-    mark = max(source.last_row_id, -1 if present is None else highest_assigned_row_id(present))
+def _clone_domains(source: CloneSource, old_table: Snapshot | None) -> Iterator[DomainMetadata]:
+    """The domain actions that give the clone the domains of the source, and no others. The domain of row tracking gets the
+    highest row id that the source or the replaced table has assigned, so that new ids are greater."""
+    clone_domains = {} if old_table is None else old_table.domain_metadata()
+    source_domains = _without_segments(source.domains, clone_domains)
+    for name in sorted((source_domains.keys() | clone_domains.keys()) - {ROW_TRACKING_DOMAIN}):
+        yield source_domains[name] if name in source_domains else replace(clone_domains[name], removed=True)
+    mark = max(source.last_row_id, -1 if old_table is None else highest_assigned_row_id(old_table))
     if mark >= 0:
         yield row_tracking_domain(mark)
 
 
-def _without_segments(theirs: Mapping[str, DomainMetadata], ours: Mapping[str, DomainMetadata]) -> dict[str, DomainMetadata]:
-    """The source's domains for the clone: indexes without their segments, which are files of the source. Segments that the clone
-    already has stay, because they record their files. An index that this version does not understand is left out.
+def _without_segments(
+    source_domains: Mapping[str, DomainMetadata], clone_domains: Mapping[str, DomainMetadata]
+) -> dict[str, DomainMetadata]:
+    """The source's domains for the clone. Segments (the files of an index) are the source's own, so the clone gets indexes
+    without them; if the clone has the same index already, its own segments remain. An index that this version does not understand
+    is left out.
     """
-    present = {(index.name, index.column, index.kind): index for index in definitions_of(ours)[0]}
-    domains = {name: domain for name, domain in theirs.items() if not name.startswith(INDEX_PREFIX)}
-    for index in definitions_of(theirs)[0]:
-        same = present.get((index.name, index.column, index.kind))
-        domains[index.domain] = (index.with_segments(()) if same is None else same).as_domain()
+    clone_indexes = {(index.name, index.column, index.kind): index for index in definitions_of(clone_domains)[0]}
+    domains = {name: domain for name, domain in source_domains.items() if not name.startswith(INDEX_PREFIX)}
+    for index in definitions_of(source_domains)[0]:
+        clone_index = clone_indexes.get((index.name, index.column, index.kind))
+        domains[index.domain] = (index.with_segments(()) if clone_index is None else clone_index).as_domain()
     return domains
 
 
 # ---------------------------------------------------------------- the clone's files
 
 
-def _absolute_file(file: AddFile, root: str) -> AddFile:
+def _with_absolute_paths(file: AddFile, root: str) -> AddFile:
+    """The add action with absolute paths of the data file and its deletion vector. root: of the source."""
     vector = None if file.deletion_vector is None else _absolute_vector(file.deletion_vector, root)
-    return replace(file, path=_absolute(file.path, root), path_text=None, deletion_vector=vector)
+    return replace(file, path=_absolute_path(file.path, root), path_text=None, deletion_vector=vector)
 
 
 def _absolute_vector(vector: DeletionVectorDescriptor, root: str) -> DeletionVectorDescriptor:
+    """The descriptor with an absolute path, if the vector is in a file. root: of the source."""
     if vector.storage_type != "u":  # only "u" is relative to a root; "p" has an absolute path, and "i" has no file
         return vector
     path = vector.path
     assert path is not None
-    return replace(vector, storage_type="p", path_or_inline_dv=encode_path(_absolute(path, root)))
+    return replace(vector, storage_type="p", path_or_inline_dv=encode_path(_absolute_path(path, root)))
 
 
-def _absolute(path: str, root: str) -> str:
+def _absolute_path(path: str, root: str) -> str:
     return path if is_absolute(path) else f"{root.rstrip('/')}/{path}"

@@ -44,30 +44,34 @@ def clone_parquet(
     (DELTA_CLONE_UNSUPPORTED_SOURCE) for a source that is a table.
     """
     _check_apart(source.root, target.root)
-    present = run_at_table(partial(table_in_place, source.root, target, replace_table=replace_table))
-    table = read_directory(source, request, read or read_here, run_at_table)
-    if table is None:
+    old_table = run_at_table(partial(table_in_place, source.root, target, replace_table=replace_table))
+    parquet_table = read_directory(source, request, read or read_here, run_at_table)
+    if parquet_table is None:
         raise unsupported_source(f"parquet.`{source.root}`", "Delta", "Name it as a table, by delta.`/path` or its name.")
-    present = None if present is None else present.through(target)
-    return run_at_table(partial(_commit, source.root, request, table, target, present, dict(properties or {})), once=True)
+    old_table = None if old_table is None else old_table.through(target)
+    return run_at_table(
+        partial(_commit_clone, source.root, request, parquet_table, target, old_table, dict(properties or {})), once=True
+    )
 
 
-def _commit(
+def _commit_clone(
     root: str,
     request: ConvertRequest,
     table: ParquetTable,
     target: ObjectStore,
-    present: Snapshot | None,
+    old_table: Snapshot | None,
     properties: Mapping[str, str],
 ) -> dict[str, Any]:
+    """Commit the clone. root: of the source. table: its files and columns. old_table: the table that is replaced; None if there
+    is none. Returns as clone_parquet."""
     label = f"parquet.`{encode_path(root)}`" if request.catalog_table is None else request.catalog_table
     source = CloneSource(root, label, table.definition.config, len(table.adds))
-    return clone_files(source, table.adds, target, present, properties)
+    return clone_files(source, table.adds, target, old_table, properties)
 
 
 def _check_apart(source: str, target: str) -> None:
-    """A table in a directory of Parquet files would write files there that then count as the directory's; a VACUUM of a table
-    around the files would delete them.
+    """Raises InvalidOptionError if one directory contains the other. A clone below the source would write files that then count
+    as the source's; and the VACUUM of a clone around the source would delete the source's files.
     """
     if is_within(source, target) or is_within(target, source):
         raise InvalidOptionError(

@@ -72,8 +72,11 @@ def find_files(store: ObjectStore) -> pa.Table | None:
 
 
 def _is_hidden(path: str) -> bool:
+    """Whether a file is no data: its name, or that of a directory that is no partition (`day=...`), begins with `_` or `.`."""
     *directories, name = path.split("/")
-    return name.startswith(("_", ".")) or any(d.startswith(("_", ".")) and "=" not in d for d in directories)
+    return name.startswith(("_", ".")) or any(
+        directory.startswith(("_", ".")) and "=" not in directory for directory in directories
+    )
 
 
 def _check_place(store: ObjectStore, path: str) -> None:
@@ -97,8 +100,9 @@ def _check_place(store: ObjectStore, path: str) -> None:
 
 
 def partition_values(files: pa.Table, partitions: StructType, time_zone: str) -> pa.Table:
-    """files: LISTED_SCHEMA. partitions: the partition columns in their order. time_zone: of timestamps without an offset.
-    Returns the texts for the log: a row for each file, and a column for each partition column.
+    """The partition values of files as texts for the log: a row for each file, and a column for each partition column.
+
+    files: LISTED_SCHEMA. partitions: the partition columns in their order. time_zone: of timestamps without an offset.
 
     Raises InvalidOptionError by delta-spark's names, each with a file: directories that do not match the partition columns, by
     number (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME) or name (DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME); a
@@ -106,15 +110,17 @@ def partition_values(files: pa.Table, partitions: StructType, time_zone: str) ->
     """
     # Each directory is parsed once, however many files it has.
     directories = pc.replace_substring_regex(files["path"], "[^/]*$", "").combine_chunks().dictionary_encode()
-    texts = [_checked(directory, files, partitions.fields) for directory in directories.dictionary.to_pylist()]
+    texts_by_directory = [
+        _partition_texts(directory, files, partitions.fields) for directory in directories.dictionary.to_pylist()
+    ]
     columns = []
-    for place, f in enumerate(partitions.fields):
-        distinct = pa.array([row[place] for row in texts], pa.string())
-        columns.append(_written(distinct, f, time_zone).take(directories.indices))
+    for index, f in enumerate(partitions.fields):
+        directory_texts = pa.array([row[index] for row in texts_by_directory], pa.string())
+        columns.append(_texts_for_log(directory_texts, f, time_zone).take(directories.indices))
     return pa.table(dict(zip(partitions.names, columns, strict=True)))
 
 
-def _checked(directory: str, files: pa.Table, fields: Sequence[StructField]) -> list[str | None]:
+def _partition_texts(directory: str, files: pa.Table, fields: Sequence[StructField]) -> list[str | None]:
     """The texts of the partition values in a directory's name, one for each field; None for null. files: all files, to name one
     of the directory in an error. Raises as partition_values.
     """
@@ -122,9 +128,10 @@ def _checked(directory: str, files: pa.Table, fields: Sequence[StructField]) -> 
     expected, names = [f.name for f in fields], [name for name, _ in partition_texts]
     if len(partition_texts) != len(fields):
         raise InvalidOptionError(
-            f"Expecting {len(fields)} partition column(s): {_listed(expected)}, but found {len(partition_texts)} partition "
-            f"column(s): {_listed(names)} from parsing the file name: {_one_of(files, directory)}. Nothing was changed. Give the "
-            f"partition schema of the directories, such as '{', '.join(f'{name} string' for name in names) or 'day date'}'.",
+            f"Expecting {len(fields)} partition column(s): {_names_text(expected)}, but found {len(partition_texts)} partition "
+            f"column(s): {_names_text(names)} from parsing the file name: {_file_in(files, directory)}. Nothing was changed. "
+            "Give the partition schema of the directories, such as "
+            f"'{', '.join(f'{name} string' for name in names) or 'day date'}'.",
             error_class="DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME",
             sql_state="KD009",
             expected=expected,
@@ -134,7 +141,7 @@ def _checked(directory: str, files: pa.Table, fields: Sequence[StructField]) -> 
         if expected_name.lower() != name.lower():
             raise InvalidOptionError(
                 f"Expecting partition column `{expected_name}`, but found partition column `{name}` from parsing the file name: "
-                f"{_one_of(files, directory)}. Nothing was changed. Give the partition columns in the order of the directories.",
+                f"{_file_in(files, directory)}. Nothing was changed. Give the partition columns in the order of the directories.",
                 error_class="DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME",
                 sql_state="KD009",
                 expected=expected_name,
@@ -142,41 +149,45 @@ def _checked(directory: str, files: pa.Table, fields: Sequence[StructField]) -> 
             )
         if text == "":
             raise InvalidOptionError(
-                f"The directory of the file {_one_of(files, directory)} has no value for partition column `{name}`. Nothing was "
+                f"The directory of the file {_file_in(files, directory)} has no value for partition column `{name}`. Nothing was "
                 "changed. Rename it: null is __HIVE_DEFAULT_PARTITION__.",
                 column=name,
             )
     return [text for _, text in partition_texts]
 
 
-def _written(texts: pa.Array, f: StructField, time_zone: str) -> pa.Array:
-    """The texts of directories in the form of the log. Raises InvalidOptionError for a text that the type cannot represent."""
+def _texts_for_log(texts: pa.Array, f: StructField, time_zone: str) -> pa.Array:
+    """The partition values of a column in the form of the log, from the texts in directories' names. Raises InvalidOptionError
+    for a text that the type cannot represent."""
     if f.data_type == STRING:
         return texts
     values = parse_partition_values(texts, f.data_type, timezone=time_zone, errors="null")
-    bad = texts.filter(malformed(texts, values))
-    if len(bad):
+    invalid = texts.filter(malformed(texts, values))
+    if len(invalid):
         raise InvalidOptionError(
-            f"Failed to cast partition value `{bad[0].as_py()}` to {type_name(f.data_type)}, the type of partition column "
+            f"Failed to cast partition value `{invalid[0].as_py()}` to {type_name(f.data_type)}, the type of partition column "
             f"`{f.name}`. Nothing was changed. Give the column another type, such as string, or rename the directory.",
             error_class="DELTA_FAILED_CAST_PARTITION_VALUE",
             sql_state="22018",
             column=f.name,
-            value=bad[0].as_py(),
+            value=invalid[0].as_py(),
         )
     return pa.array(format_partition_values(values, f.data_type), pa.string())
 
 
-def _one_of(files: pa.Table, directory: str) -> str:
-    """A file of the directory."""
+def _file_in(files: pa.Table, directory: str) -> str:
+    """The path of a file in the directory, for messages."""
     paths = files["path"]
-    return str(next(path for path in paths.filter(pc.starts_with(paths, directory)).to_pylist() if _directory(path) == directory))
+    return str(
+        next(path for path in paths.filter(pc.starts_with(paths, directory)).to_pylist() if _directory_of(path) == directory)
+    )
 
 
-def _directory(path: str) -> str:
+def _directory_of(path: str) -> str:
+    """The directory of a file, with a slash at its end; an empty text for the root."""
     head, slash, _ = path.rpartition("/")
     return head + slash
 
 
-def _listed(names: Iterable[str]) -> str:
+def _names_text(names: Iterable[str]) -> str:
     return f"[{', '.join(names)}]"

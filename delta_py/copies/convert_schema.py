@@ -30,36 +30,40 @@ from delta_py.types.schema import (
 
 @dataclass(frozen=True, slots=True)
 class MergedColumns:
-    """widens: a file has a narrower type than the table, which only readers with the feature typeWidening expect."""
+    """The columns of a table over many files. widens: whether a file has a narrower type than the table; only readers with the
+    feature typeWidening can read such a file."""
 
     schema: StructType
     widens: bool
 
 
 def merge_files(footers: pa.Table, partitions: StructType) -> MergedColumns:
-    """footers: FOOTER_SCHEMA, each file with its columns. partitions: the partition columns, in their order.
+    """Merge the columns of the files. footers: FOOTER_SCHEMA, each file with its columns. partitions: the partition columns, in
+    their order.
 
     Raises SchemaMismatchError (DELTA_FAILED_MERGE_SCHEMA_FILE) naming the first file that cannot be merged with those before it,
     or that has names that differ at most in case.
     """
+    # Most files have the same columns, so each distinct schema is merged once, with its first file for the error.
     by_schema = footers.select(["schema", "path"]).group_by("schema", use_threads=False).aggregate([("path", "first")])
     merge = _FileMerge()
-    for text, path in zip(by_schema["schema"].to_pylist(), by_schema["path_first"].to_pylist(), strict=True):
-        merge.take(parse_schema(text), path)
+    for schema_json, path in zip(by_schema["schema"].to_pylist(), by_schema["path_first"].to_pylist(), strict=True):
+        merge.add_file(parse_schema(schema_json), path)
     remaining_partitions = {f.name.lower(): f for f in partitions.fields}
-    data = tuple(remaining_partitions.pop(f.name.lower(), f) for f in merge.schema.fields)
-    return MergedColumns(StructType((*data, *remaining_partitions.values())), merge.widens_files)
+    data_columns = tuple(remaining_partitions.pop(f.name.lower(), f) for f in merge.schema.fields)
+    return MergedColumns(StructType((*data_columns, *remaining_partitions.values())), merge.widens_files)
 
 
 class _FileMerge(SchemaMerge):
-    """schema: of all files so far."""
+    """Merges the columns of one file after the other. schema: of all files so far. widens_files: whether a file so far has a
+    narrower type than the schema."""
 
     def __init__(self) -> None:
         super().__init__(widens=True, like_iceberg=False)
         self.schema = StructType()
         self.widens_files = False
 
-    def take(self, file: StructType, path: str) -> None:
+    def add_file(self, file: StructType, path: str) -> None:
         """Merge the columns of the file at `path` into the schema."""
         try:
             # The mode "name" accepts characters that need column mapping. define_table refuses them later, with its own error.

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from delta_py.commit.transaction import Transaction
 from delta_py.copies.convert_files import find_files, partition_values
 from delta_py.copies.convert_schema import MergedColumns, merge_files
-from delta_py.definition.create import TableDefinition, add_what_iceberg_needs, define_table
+from delta_py.definition.create import TableDefinition, add_properties_for_iceberg, define_table
 from delta_py.definition.properties import split_configuration
 from delta_py.errors import DataFileError, InvalidOptionError, UnsupportedOperationError
 from delta_py.optimize.optimize import AtTable, here
@@ -39,8 +39,8 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, schema_to_json
 from delta_py.write.data_files import WrittenFiles
 
-_READ_AT_ONCE = 1000  # files of one call of read_footers
-_NAMED = 5  # files that an error names at most
+_READ_AT_ONCE = 1000  # how many files one call of read_footers gets
+_MOST_NAMED_FILES = 5  # in an error
 _TYPE_WIDENING = "delta.feature.typeWidening"
 
 ReadFooters: TypeAlias = Callable[[FooterReading, pa.Table], pa.Table]
@@ -74,7 +74,7 @@ class ConvertRequest:
         names.
         """
         properties, _ = split_configuration(self.configuration)
-        add_what_iceberg_needs(properties)  # such as a column mapping mode, which is then refused
+        add_properties_for_iceberg(properties)  # it may add a column mapping mode, which is refused below
         mode = column_mapping.mode(Properties(properties))
         if mode != "none":
             raise InvalidOptionError(
@@ -95,7 +95,7 @@ class ParquetTable:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """version: of the commit; None if a table already existed, and nothing was done."""
+    """The result of CONVERT. version: of the commit; None if a table already existed, and nothing was done."""
 
     table_root: str
     version: int | None = None
@@ -114,7 +114,7 @@ def convert(
     table = read_directory(store, request, read or read_here, run_at_table)
     if table is None:
         return Converted(store.root)
-    version = run_at_table(partial(_commit, store, request, table), once=True)
+    version = run_at_table(partial(_commit_table, store, request, table), once=True)
     return Converted(store.root, version, len(table.adds))
 
 
@@ -133,17 +133,17 @@ def read_directory(
         return None
     values = partition_values(files, request.partitions, request.time_zone)
     _check_partitions(files, request)
-    columns, footers = _read_all(store, request, files, read)
-    return ParquetTable(_definition(request, columns), tuple(_adds(footers, values)))
+    columns, footers = _columns_and_footers(store, request, files, read)
+    return ParquetTable(_table_definition(request, columns), tuple(_add_actions(footers, values)))
 
 
 def read_here(reading: FooterReading, files: pa.Table) -> pa.Table:
     """ReadFooters in threads of this process."""
     footers: list[pa.Table] = []
     with steps(files.num_rows, "footers") as count:
-        for some in parts_of(files, _READ_AT_ONCE):
-            footers.append(read_footers(reading, some))
-            count(some.num_rows)
+        for batch in parts_of(files, _READ_AT_ONCE):
+            footers.append(read_footers(reading, batch))
+            count(batch.num_rows)
     return pa.concat_tables(footers)
 
 
@@ -155,34 +155,42 @@ def parts_of(files: pa.Table, count: int) -> list[pa.Table]:
 # ---------------------------------------------------------------- columns and statistics
 
 
-def _read_all(store: ObjectStore, request: ConvertRequest, files: pa.Table, read: ReadFooters) -> tuple[MergedColumns, pa.Table]:
+def _columns_and_footers(
+    store: ObjectStore, request: ConvertRequest, files: pa.Table, read: ReadFooters
+) -> tuple[MergedColumns, pa.Table]:
     """The columns of all files, and their footers (FOOTER_SCHEMA) with statistics of the table's columns."""
-    first = read(FooterReading(store), files.slice(0, 1))
-    is_sound = first["schema"].null_count == 0  # else _check_footers reports this file, together with all others
-    reading = _reading(store, request, merge_files(first, request.partitions).schema if is_sound else request.partitions)
-    while True:  # at most twice: the columns of the files do not depend on the statistics that are read
+    first_footer = read(FooterReading(store), files.slice(0, 1))
+    # If the first file cannot be read, the loop reads all footers, and _check_footers reports all such files.
+    is_sound = first_footer["schema"].null_count == 0
+    reading = _footer_reading(
+        store, request, merge_files(first_footer, request.partitions).schema if is_sound else request.partitions
+    )
+    # The first file's columns say which statistics are needed, until the columns of all files are known. The loop runs at most
+    # twice: the columns of the files do not depend on the statistics that are read.
+    while True:
         with part(files.num_rows, "files"):
             footers = read(reading, files)
         _check_footers(store, footers)
         columns = merge_files(footers, request.partitions)
-        needed = _reading(store, request, columns.schema)
-        if needed.stats_columns == reading.stats_columns:
+        needed_reading = _footer_reading(store, request, columns.schema)
+        if needed_reading.stats_columns == reading.stats_columns:
             return columns, footers
-        reading = needed
+        reading = needed_reading
 
 
-def _reading(store: ObjectStore, request: ConvertRequest, schema: StructType) -> FooterReading:
-    """The reading with the statistics that a table of these columns gets."""
+def _footer_reading(store: ObjectStore, request: ConvertRequest, schema: StructType) -> FooterReading:
+    """How footers are read: with the statistics that a table of these columns collects. Without collect_stats, with none."""
     if not request.collect_stats:
         return FooterReading(store)
-    # Not the table's definition, which comes later: only columns and properties matter here.
+    # A preliminary configuration: only columns and properties matter for the choice of statistics. The protocol, (1,2), and the
+    # rest of the definition come later.
     metadata = Metadata("", schema_to_json(schema), request.partitions.names, request.configuration)
     config = TableConfig(Protocol(1, 2), metadata)
     prefix = config.properties.integer("delta.dataSkippingStringPrefixLength", STRING_PREFIX)
     return FooterReading(store, stats_columns(config), prefix)
 
 
-def _definition(request: ConvertRequest, columns: MergedColumns) -> TableDefinition:
+def _table_definition(request: ConvertRequest, columns: MergedColumns) -> TableDefinition:
     """The definition of the table. Raises InvalidOptionError for row tracking without statistics, else as define_table."""
     feature = {_TYPE_WIDENING: "supported"} if columns.widens else {}
     definition = define_table(
@@ -205,7 +213,8 @@ def _definition(request: ConvertRequest, columns: MergedColumns) -> TableDefinit
 # ---------------------------------------------------------------- the commit
 
 
-def _commit(store: ObjectStore, request: ConvertRequest, table: ParquetTable) -> int:
+def _commit_table(store: ObjectStore, request: ConvertRequest, table: ParquetTable) -> int:
+    """Commit version 0 with the definition and all files; returns the version."""
     definition, adds = table.definition, table.adds
     transaction = Transaction(None, store=store).set_protocol(definition.protocol).set_metadata(definition.metadata)
     transaction.add(WrittenFiles(adds=adds, size_bytes=sum(add.size_bytes for add in adds)))
@@ -220,7 +229,7 @@ def _commit(store: ObjectStore, request: ConvertRequest, table: ParquetTable) ->
     return transaction.commit("CONVERT", parameters, metrics={"numConvertedFiles": len(adds)})
 
 
-def _adds(footers: pa.Table, values: pa.Table) -> Iterator[AddFile]:
+def _add_actions(footers: pa.Table, values: pa.Table) -> Iterator[AddFile]:
     """An add action for each file. values: the partition values of the files, as texts."""
     texts: Sequence[Mapping[str, str | None]] = values.to_pylist() if values.num_columns else [{}] * footers.num_rows
     columns = (footers[name].to_pylist() for name in ("path", "size", "modification_time", "stats"))
@@ -233,7 +242,8 @@ def _adds(footers: pa.Table, values: pa.Table) -> Iterator[AddFile]:
 
 
 def _check_footers(store: ObjectStore, footers: pa.Table) -> None:
-    """footers: FOOTER_SCHEMA; for a file that cannot be used, no_footer or no_type has the reason. Raises as read_directory."""
+    """Raises the errors of read_directory for files that cannot be used. footers: FOOTER_SCHEMA, where no_footer or no_type has
+    the reason for such a file."""
     damaged, unsupported = (footers.filter(footers[name].is_valid()) for name in ("no_footer", "no_type"))
     if damaged.num_rows:
         raise DataFileError(
@@ -242,7 +252,7 @@ def _check_footers(store: ObjectStore, footers: pa.Table) -> None:
             "restore what is damaged.",
             error_class="DELTA_FAILED_READ_FILE_FOOTER",
             sql_state="KD001",
-            files=damaged["path"].slice(0, _NAMED).to_pylist(),
+            files=damaged["path"].slice(0, _MOST_NAMED_FILES).to_pylist(),
         )
     if unsupported.num_rows:
         raise UnsupportedOperationError(
@@ -250,30 +260,30 @@ def _check_footers(store: ObjectStore, footers: pa.Table) -> None:
             f"{unsupported['no_type'][0].as_py()}. Nothing was changed. Rewrite these files with other types.",
             error_class="DELTA_UNSUPPORTED_DATA_TYPES",
             sql_state="0AKDC",
-            files=unsupported["path"].slice(0, _NAMED).to_pylist(),
+            files=unsupported["path"].slice(0, _MOST_NAMED_FILES).to_pylist(),
         )
 
 
 def _names_of(files: pa.Table) -> str:
     """The names of the files, or of the first ones."""
-    names = ", ".join(files["path"].slice(0, _NAMED).to_pylist())
-    return names if files.num_rows <= _NAMED else f"{names} and {files.num_rows - _NAMED} more"
+    names = ", ".join(files["path"].slice(0, _MOST_NAMED_FILES).to_pylist())
+    return names if files.num_rows <= _MOST_NAMED_FILES else f"{names} and {files.num_rows - _MOST_NAMED_FILES} more"
 
 
 def _check_partitions(files: pa.Table, request: ConvertRequest) -> None:
-    """A catalog may have fewer partitions than there are directories, or partitions elsewhere: its table has other rows then.
-    Raises UnsupportedOperationError.
+    """Raises UnsupportedOperationError if the catalog's partitions are not the directories with files. A catalog may have fewer
+    partitions than there are directories, or partitions elsewhere: then its table has other rows than the files.
     """
     if request.catalog_partitions is None:
         return
     directories = set(pc.unique(pc.replace_substring_regex(files["path"], "/?[^/]*$", "")).to_pylist())
-    differing = sorted(directories ^ set(request.catalog_partitions))
-    if differing:
+    differences = sorted(directories ^ set(request.catalog_partitions))
+    if differences:
         raise UnsupportedOperationError(
             f"The table {request.catalog_table} has other partitions in the catalog than there are directories with files, "
-            f"such as {differing[0]}. Nothing was changed. Let the catalog know of all of them (MSCK REPAIR TABLE), drop "
+            f"such as {differences[0]}. Nothing was changed. Let the catalog know of all of them (MSCK REPAIR TABLE), drop "
             "those that have no files, or name the directory by its path.",
             error_class="DELTA_CONVERSION_NO_PARTITION_FOUND",
             sql_state="42KD6",
-            partitions=differing[:_NAMED],
+            partitions=differences[:_MOST_NAMED_FILES],
         )

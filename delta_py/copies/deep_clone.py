@@ -7,8 +7,8 @@ The name of a copy is derived from the source's place and id, and from the file'
 at all. So a file of that name in the target is the copy: a repeated clone copies only new files, and a clone that died continues
 from its copies. The commit comes last, and names only copies; until then the target is unchanged.
 
-A copy that no version of the target references is reused only while it is younger than half of VACUUM's retention time. Data
-files of which only the deletion vector has changed are not copied again.
+A copy that no version of the target references is reused only while it is younger than half of VACUUM's retention time. If
+only the deletion vector of a data file has changed, the data file is not copied again.
 Protocol: Add File and Remove File; Deletion Vector Descriptor Schema; Row Tracking.
 """
 
@@ -44,13 +44,13 @@ from delta_py.write.file_copies import COPY_SCHEMA, Copy, copy_files
 from delta_py.write.rewrite import added
 
 # The namespace of the ids in the names of copies. With another one, a repeated clone would copy all files again.
-_NAMES = uuid.UUID("6d1c3f0e-7f0b-5a53-9c59-0f6f1c1f9b1d")
+_ID_NAMESPACE = uuid.UUID("6d1c3f0e-7f0b-5a53-9c59-0f6f1c1f9b1d")
 _ID = "[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
 # Copies, unfinished copies, and temporary files of a process that died in its first commit.
-_OURS = re.compile(
+_FILES_OF_CLONES = re.compile(
     rf"(.*/)?(cloned-{_ID}\.parquet|deletion_vector_{_ID}\.bin)(\.[0-9a-f]{{32}}\.part)?|{LOG_DIRECTORY}/\.[^/]*\.tmp"
 )
-_FRAME_BYTES = 8  # of a deletion vector in a file, in addition to its data: the length before it, the checksum after it
+_FRAME_BYTES = 8  # of a deletion vector in a file: 4 bytes before its data for the length, and 4 after them for the checksum
 
 CopyAll: TypeAlias = Callable[[ObjectStore, ObjectStore, Sequence[Copy]], None]
 """Runs write.file_copies.copy_files, in parallel."""
@@ -73,8 +73,8 @@ def deep_clone(
     Raises as clone_table, and DataFileError for files of the source that are missing or differ from the log. Finished copies
     stay, and the next run uses them.
     """
-    present = run_at_table(partial(_table_in_place, source, target, replace_table))
-    clone = DeepClone(source, target, None if present is None else present.through(target), dict(properties or {}))
+    old_table = run_at_table(partial(_table_in_place, source, target, replace_table))
+    clone = DeepClone(source, target, None if old_table is None else old_table.through(target), dict(properties or {}))
     copies = run_at_table(clone.missing).to_pylist()
     if copies:
         copy_all(source.store, target, copies)
@@ -86,15 +86,17 @@ def _table_in_place(source: Snapshot, target: ObjectStore, replace_table: bool) 
 
 
 def _check_free(target: ObjectStore) -> None:
-    """Raises InvalidOptionError if the target has files other than those of a clone that died."""
+    """Raises InvalidOptionError if the target, which has no table, has files. Files that a clone that died has left are
+    accepted."""
     paths = listed_objects(target)["path"].to_pylist()
-    if not all(_OURS.fullmatch(path) for path in paths):
+    if not all(_FILES_OF_CLONES.fullmatch(path) for path in paths):
         check_empty(target)
 
 
 @dataclass(frozen=True, slots=True)
 class DeepClone:
-    """The source and the target of a clone. Small and picklable."""
+    """A clone in progress. Small and picklable. present: the table that the clone replaces; None if there is none. properties:
+    set in addition to those of the source."""
 
     source: Snapshot
     target: ObjectStore
@@ -102,75 +104,79 @@ class DeepClone:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def missing(self) -> pa.Table:
-        """COPY_SCHEMA of the files that the target does not have yet, large ones first."""
+        """The copies that must be made, as COPY_SCHEMA, large files first. Copies that the target has are left out, except those
+        that VACUUM may delete before the commit."""
         copies = self._required_copies()
-        return copies.filter(pc.invert(self._has(copies, self._usable_from_ms()))).sort_by([("size", "descending")])
+        return copies.filter(pc.invert(self._are_in_target(copies, self._usable_from_ms()))).sort_by([("size", "descending")])
 
     def commit(self) -> dict[str, Any]:
         """Make the target the clone. Raises StorageError when a copy was deleted in the meantime, else as Transaction.commit."""
         copies = self._required_copies()
-        missing_copies = copies.filter(pc.invert(self._has(copies, None)))
+        missing_copies = copies.filter(pc.invert(self._are_in_target(copies, None)))
         if missing_copies.num_rows:
             raise StorageError(
                 f"{missing_copies.num_rows} copies for the clone at {self.target.root} are gone, such as "
                 f"{missing_copies['path'][0]}: something deleted them while the others were made. Nothing was "
                 "committed. Run it again, without a VACUUM of the target at the same time."
             )
-        return self._commit()
+        return self._commit_clone()
 
     # ------------------------------------------------------------ the files
 
-    def _files(self) -> Iterator[tuple[ScanFile, AddFile]]:
-        """Each file of the source, and the entry of its copy in the target's log."""
+    def _files_with_copies(self) -> Iterator[tuple[ScanFile, AddFile]]:
+        """Yield each file of the source, with the add action of its copy for the target's log."""
         for file in plan_scan(self.source, None, None, ScanOptions(keep_all=True)).scan_files():
-            vector = None if file.deletion_vector is None else self._vector(file.deletion_vector)
-            yield file, replace(added(file), path=self._path(file), path_text=None, deletion_vector=vector)
+            vector = None if file.deletion_vector is None else self._copied_vector(file.deletion_vector)
+            yield file, replace(added(file), path=self._copy_path(file), path_text=None, deletion_vector=vector)
 
-    def _path(self, file: ScanFile) -> str:
+    def _copy_path(self, file: ScanFile) -> str:
         """The path of the copy. The name is unique in this source, and the same file always has the same name. The copy has the
         same directory as the file if VACUUM lists that directory, otherwise it lies in the target's root.
         """
         facts = (file.path, file.size_bytes, file.modification_time_ms, file.base_row_id, file.default_row_commit_version)
-        name = f"cloned-{self._id(*facts)}.parquet"
+        name = f"cloned-{self._copy_id(*facts)}.parquet"
         directory = file.path.rpartition("/")[0]
-        return f"{directory}/{name}" if _is_plain(directory) else name
+        return f"{directory}/{name}" if _may_hold_copies(directory) else name
 
-    def _vector(self, vector: DeletionVectorDescriptor) -> DeletionVectorDescriptor:
+    def _copied_vector(self, vector: DeletionVectorDescriptor) -> DeletionVectorDescriptor:
         """The descriptor in the target's log. Readers derive the path of the copy from the id in it (storage type `u`)."""
         if vector.path is None:  # the vector is in the log itself
             return vector
-        return replace(vector, storage_type="u", path_or_inline_dv=z85_encode(self._id(vector.path).bytes))
+        return replace(vector, storage_type="u", path_or_inline_dv=z85_encode(self._copy_id(vector.path).bytes))
 
-    def _id(self, *facts: Any) -> uuid.UUID:
-        return uuid.uuid5(_NAMES, "\n".join(map(str, (self.source.table_root, self.source.metadata.id, *facts))))
+    def _copy_id(self, *facts: Any) -> uuid.UUID:
+        """An id for a copy. It is the same for the same facts of a file in the same source."""
+        return uuid.uuid5(_ID_NAMESPACE, "\n".join(map(str, (self.source.table_root, self.source.metadata.id, *facts))))
 
     def _required_copies(self) -> pa.Table:
-        """COPY_SCHEMA of all files that the clone needs."""
+        """The copies of all files that the clone needs, as COPY_SCHEMA."""
         rows: list[tuple[str, str, int | None, int]] = []
         # By the path of the copy: the path in the source, and the minimum size. A file may hold many vectors, and the copy must
         # reach to the end of the last one that the clone needs.
         vectors: dict[str, tuple[str, int]] = {}
-        for file, add in self._files():
+        for file, add in self._files_with_copies():
             rows.append((file.path, add.path, file.size_bytes, file.size_bytes))
-            old, new = file.deletion_vector, add.deletion_vector
-            if old is not None and new is not None and old.path is not None and new.path is not None:
-                end = (1 if old.offset is None else old.offset) + old.size_in_bytes + _FRAME_BYTES
-                vectors[new.path] = (old.path, max(end, vectors.get(new.path, ("", 0))[1]))
-        rows += [(source_path, path, None, least) for path, (source_path, least) in vectors.items()]
+            old_vector, new_vector = file.deletion_vector, add.deletion_vector
+            if old_vector is not None and new_vector is not None and old_vector.path is not None and new_vector.path is not None:
+                end = (1 if old_vector.offset is None else old_vector.offset) + old_vector.size_in_bytes + _FRAME_BYTES
+                vectors[new_vector.path] = (old_vector.path, max(end, vectors.get(new_vector.path, ("", 0))[1]))
+        rows += [(source_path, path, None, min_size) for path, (source_path, min_size) in vectors.items()]
         columns = zip(*rows, strict=True) if rows else [()] * len(COPY_SCHEMA)
         return pa.table([pa.array(column, f.type) for column, f in zip(columns, COPY_SCHEMA, strict=True)], schema=COPY_SCHEMA)
 
-    def _has(self, copies: pa.Table, usable_from_ms: int | None) -> pa.ChunkedArray:
-        """Whether the target has the copies. usable_from_ms: the minimum modification time of copies that the target's newest
-        version does not reference; None to accept all copies.
+    def _are_in_target(self, copies: pa.Table, usable_from_ms: int | None) -> pa.ChunkedArray:
+        """For each copy, whether the target has it with the right size. usable_from_ms: the minimum modification time of copies
+        that the target's newest version does not reference; None to accept all copies.
         """
         listing = listed_objects(self.target)
         if usable_from_ms is not None:
             is_young = pc.greater_equal(listing["modification_time"], usable_from_ms)
             listing = listing.filter(pc.or_(is_young, pc.is_in(listing["path"], self._live_paths())))
         sizes = listing["size"].combine_chunks().take(pc.index_in(copies["path"], listing["path"].combine_chunks()))
-        is_right = pc.if_else(copies["size"].is_null(), pc.greater_equal(sizes, copies["least"]), pc.equal(sizes, copies["size"]))
-        return pc.fill_null(is_right, False)
+        has_right_size = pc.if_else(
+            copies["size"].is_null(), pc.greater_equal(sizes, copies["least"]), pc.equal(sizes, copies["size"])
+        )
+        return pc.fill_null(has_right_size, False)
 
     def _live_paths(self) -> pa.Array:
         """The paths of all files of the table that the clone replaces, deletion vectors included."""
@@ -192,14 +198,15 @@ class DeepClone:
 
     # ------------------------------------------------------------ the commit
 
-    def _commit(self) -> dict[str, Any]:
+    def _commit_clone(self) -> dict[str, Any]:
+        """Commit the clone, whose copies exist; returns its version and the metrics of the commit."""
         source = CloneSource.of_table(self.source)
         transaction = clone_transaction(source, self.target, self.present, self.properties)
-        adds, present = [add for _, add in self._files()], files_in_place(transaction, self.present)
-        new, removed_files = put_files(transaction, source, adds, present)
-        paths_before, paths_after = {file.path for file in present}, {add.path for add in new}
+        adds, old_files = [add for _, add in self._files_with_copies()], files_in_place(transaction, self.present)
+        added_files, removed_files = put_files(transaction, source, adds, old_files)
+        paths_before, paths_after = {file.path for file in old_files}, {add.path for add in added_files}
         # A file whose deletion vector has changed counts as new and as removed, but its data file was not copied.
-        copied_files = [add for add in new if add.path not in paths_before]
+        copied_files = [add for add in added_files if add.path not in paths_before]
         dropped_files = [file for file in removed_files if file.path not in paths_after]
         metrics = {
             "sourceTableSize": sum(add.size_bytes for add in adds),
@@ -215,6 +222,6 @@ class DeepClone:
         return {"version": version, "metrics": metrics}
 
 
-def _is_plain(directory: str) -> bool:
+def _may_hold_copies(directory: str) -> bool:
     """Whether copies may lie in a directory of this name: no other path means the same directory, and VACUUM lists it."""
-    return not is_absolute(directory) and all(part and not part.startswith((".", "_")) for part in directory.split("/"))
+    return not is_absolute(directory) and all(name and not name.startswith((".", "_")) for name in directory.split("/"))

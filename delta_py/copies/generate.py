@@ -28,6 +28,6 @@ def generate(store: ObjectStore, mode: str = SYMLINK_MANIFEST) -> int:
             sql_state="0AKDC",
             mode=mode,
         )
-    # Nobody else may see the rows of the transaction before it ends.
+    # Manifests would show the rows of an open transaction to everybody.
     refuse_in_transaction(store, "GENERATE for", "Nothing was written.")
     return write_manifests(store).written

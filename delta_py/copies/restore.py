@@ -97,19 +97,21 @@ def restore(
     table cannot return; DataFileError when files of that version are gone; DataFileError after the commit when a VACUUM that had
     started before deleted some of them in the meantime; conflicts as Transaction.commit.
     """
-    present = Snapshot.load(store)
-    past = _past(store, present, version, timestamp_ms)
-    if past.version == present.version:
-        files = list(plan_scan(present, None, None, ScanOptions(keep_all=True)).scan_files())
-        return Restored(present.version, _bytes(files), len(files), 0, 0, 0, 0)
-    with _leased(store, past.version):
-        return _restore(store, present, past, timestamp, ignore_missing_files=ignore_missing_files)
+    current = Snapshot.load(store)
+    past = _past_snapshot(store, current, version, timestamp_ms)
+    if past.version == current.version:
+        files = list(plan_scan(current, None, None, ScanOptions(keep_all=True)).scan_files())
+        return Restored(current.version, _total_bytes(files), len(files), 0, 0, 0, 0)
+    with _holding_lease(store, past.version):
+        return _commit_restore(store, current, past, timestamp, ignore_missing_files=ignore_missing_files)
 
 
 @contextmanager
-def _leased(store: ObjectStore, version: int) -> Iterator[None]:
-    """A lease of the version protects its files from each VACUUM that starts in the meantime, until the newest version has them.
-    In a transaction over several tables that is when the transaction ends, so the lease then has the maximum duration.
+def _holding_lease(store: ObjectStore, version: int) -> Iterator[None]:
+    """A block during which a lease (a small file next to the log) protects the version's files from each VACUUM that starts in
+    the meantime. After the commit, the newest version has the files. In a transaction over several tables this is only so when
+    the transaction ends. Then the lease is not ended after the block, and has the maximum duration; it is ended if the block
+    fails.
     """
     if not is_in_transaction(store):
         with HeldLease(Lease(store, version)):
@@ -124,11 +126,12 @@ def _leased(store: ObjectStore, version: int) -> Iterator[None]:
         raise
 
 
-def _restore(
-    store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: str | None, *, ignore_missing_files: bool
+def _commit_restore(
+    store: ObjectStore, current: Snapshot, past: Snapshot, timestamp: str | None, *, ignore_missing_files: bool
 ) -> Restored:
-    column_mapping.check_mode_change(present.config.column_mapping_mode, past.config.column_mapping_mode)
-    transaction = Transaction(present).restores(past)
+    """Commit the restored state. current: the newest version. past: the version to restore. Raises and returns as restore."""
+    column_mapping.check_mode_change(current.config.column_mapping_mode, past.config.column_mapping_mode)
+    transaction = Transaction(current).restores(past)
     options = ScanOptions(keep_all=True)  # with statistics and tags, for the files that are added again
     # Files by their keys: path and deletion vector.
     present_files = {file.key: file for file in transaction.scan(None, options=options).scan_files()}
@@ -139,26 +142,26 @@ def _restore(
     restored_files = [file for file in restored_files if file.path not in missing_paths]
     past_files = {key: file for key, file in past_files.items() if key in present_files or file.path not in missing_paths}
     past_row_id = highest_assigned_row_id(past)
-    _set_state(transaction, present, past, past_row_id)
+    _set_definition(transaction, current, past, past_row_id)
     now_ms = time.time_ns() // 1_000_000
     readded = (added(file, data_change=False) for file in renumbered(past_files, present_files, transaction.config, past_row_id))
     adds = (*(added(file) for file in restored_files), *readded)
     transaction.add(WrittenFiles(adds=adds, removes=tuple(removed(file, now_ms=now_ms) for file in removed_files)))
     result = Restored(
         version=-1,
-        table_size_after_restore=_bytes(past_files.values()),
+        table_size_after_restore=_total_bytes(past_files.values()),
         num_of_files_after_restore=len(past_files),
         num_removed_files=len(removed_files),
         num_restored_files=len(restored_files),
-        removed_files_size=_bytes(removed_files),
-        restored_files_size=_bytes(restored_files),
+        removed_files_size=_total_bytes(removed_files),
+        restored_files_size=_total_bytes(restored_files),
         num_missing_files=len(missing_paths),
     )
     parameters = {"version": None if timestamp is not None else past.version, "timestamp": timestamp}
-    with noted(store, present.version, None, past.version, paths_named_by(restored_files)):
-        committed = transaction.commit("RESTORE", parameters, metrics=result.metrics())
-    _look_again(store, restored_files, committed)
-    return replace(result, version=committed)
+    with noted(store, current.version, None, past.version, paths_named_by(restored_files)):
+        committed_version = transaction.commit("RESTORE", parameters, metrics=result.metrics())
+    _check_not_deleted_meanwhile(store, restored_files, committed_version)
+    return replace(result, version=committed_version)
 
 
 @progress("RESTORE", "files")
@@ -166,16 +169,16 @@ def restore_faults(store: ObjectStore, *, version: int | None = None, timestamp_
     """The files that prevent an earlier version from being restored or read: FAULT_SCHEMA (file_check.py) of its files that are
     missing or damaged. Nothing is changed. Raises as restore, except for such files.
     """
-    return file_faults(_past(store, Snapshot.load(store), version, timestamp_ms))
+    return file_faults(_past_snapshot(store, Snapshot.load(store), version, timestamp_ms))
 
 
-def _past(store: ObjectStore, present: Snapshot, version: int | None, timestamp_ms: int | None) -> Snapshot:
-    """The version to restore. A time after the newest commit means the newest version. Raises as restore, for a version or a time
-    that cannot be read.
+def _past_snapshot(store: ObjectStore, current: Snapshot, version: int | None, timestamp_ms: int | None) -> Snapshot:
+    """The snapshot to restore: that of the version, or of the time. A time after the newest commit means the newest version.
+    Raises as restore, for a version or a time that cannot be read.
     """
     try:
         if timestamp_ms is not None:
-            version = version_at_timestamp(store, timestamp_ms, present.config, or_last=True)
+            version = version_at_timestamp(store, timestamp_ms, current.config, or_last=True)
         return Snapshot.load(store, version=version)
     except VersionNotFoundError as error:
         raise VersionNotFoundError(
@@ -187,24 +190,24 @@ def _past(store: ObjectStore, present: Snapshot, version: int | None, timestamp_
         ) from error
 
 
-def _bytes(files: Iterable[ScanFile]) -> int:
+def _total_bytes(files: Iterable[ScanFile]) -> int:
     return sum(file.size_bytes for file in files)
 
 
-def _look_again(store: ObjectStore, files: Sequence[ScanFile], committed: int) -> None:
-    """Detect a VACUUM that read the leases before that of this RESTORE existed, and that deletes restored files now. The commit
-    stands, and the error names its version. files: those that were added again. Raises DataFileError.
+def _check_not_deleted_meanwhile(store: ObjectStore, files: Sequence[ScanFile], version: int) -> None:
+    """Raises DataFileError if restored files were deleted in the meantime, by a VACUUM that had read the leases before the lease
+    of this RESTORE existed. The commit remains, and the error names its version. files: those that were added again.
     """
     missing: list[str] = []
-    with harmless(store, committed, "whether all files are still there was not seen"):
+    with harmless(store, version, "whether all files are still there was not seen"):
         missing = absent(store, paths_named_by(files))
     if missing:
         raise DataFileError(
-            f"Version {committed} of the table at {store.root} restores an earlier one, but {len(missing)} of its files were "
-            f"deleted meanwhile, such as {missing[0]}, by a VACUUM that had started before. Restore version {committed - 1}, the "
+            f"Version {version} of the table at {store.root} restores an earlier one, but {len(missing)} of its files were "
+            f"deleted meanwhile, such as {missing[0]}, by a VACUUM that had started before. Restore version {version - 1}, the "
             "state before; or, where VACUUM has moved the files into quarantine, bring them back (restore_quarantined).",
             error_class="DELTA_FILE_NOT_FOUND_DETAILED",
-            version=committed,
+            version=version,
             files=missing[:10],
         )
 
@@ -274,38 +277,40 @@ def _check_can_be_ignored(store: ObjectStore, files: Sequence[ScanFile], missing
 # ---------------------------------------------------------------- metadata, protocol, domains
 
 
-def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot, past_row_id: int) -> None:
-    """past_row_id: the highest row id of the past version."""
-    metadata = _metadata(present, past)
-    if metadata != present.metadata:
+def _set_definition(transaction: Transaction, current: Snapshot, past: Snapshot, past_row_id: int) -> None:
+    """Add metadata, protocol and domains of the restored state to the transaction. past_row_id: the highest row id that the past
+    version has assigned."""
+    metadata = _restored_metadata(current, past)
+    if metadata != current.metadata:
         transaction.set_metadata(metadata)
-    # The protocol loses no feature, and gets those that were dropped since then, except those of the log.
-    protocol = with_features(present.protocol, set(past.config.features) - LOG_FEATURES)
-    if protocol != present.protocol:
+    # The protocol loses no feature. It gets features that were dropped since then, except those that describe the log.
+    protocol = with_features(current.protocol, set(past.config.features) - LOG_FEATURES)
+    if protocol != current.protocol:
         transaction.set_protocol(protocol)
-    for domain in _domains(present.domain_metadata(), past.domain_metadata()):
+    for domain in _restored_domains(current.domain_metadata(), past.domain_metadata()):
         transaction.set_domain(domain)
-    mark = max(highest_assigned_row_id(present), past_row_id)
-    if mark > row_id_high_water_mark(present.domain_metadata().get(ROW_TRACKING_DOMAIN)):
-        transaction.set_domain(row_tracking_domain(mark))
+    row_id_mark = max(highest_assigned_row_id(current), past_row_id)
+    if row_id_mark > row_id_high_water_mark(current.domain_metadata().get(ROW_TRACKING_DOMAIN)):
+        transaction.set_domain(row_tracking_domain(row_id_mark))
 
 
-def _metadata(present: Snapshot, past: Snapshot) -> Metadata:
+def _restored_metadata(current: Snapshot, past: Snapshot) -> Metadata:
     """The past metadata, with counters that never decrease. If the past version has no highest column id, none is set: then it
     had no column mapping, and its files have no column ids.
     """
-    properties = with_log_of(present, past.metadata.configuration, TIMESTAMPS)
-    past_id, present_id = (s.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) for s in (past, present))
+    properties = with_log_of(current, past.metadata.configuration, TIMESTAMPS)
+    past_id, present_id = (snapshot.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) for snapshot in (past, current))
     if past_id:
         properties[column_mapping.MAX_ID_PROPERTY] = str(max(past_id, present_id))
-    metadata = replace(past.metadata, id=present.metadata.id, configuration=properties)
-    return with_marks_of(present.schema, metadata)
+    metadata = replace(past.metadata, id=current.metadata.id, configuration=properties)
+    return with_marks_of(current.schema, metadata)
 
 
-def _domains(present: Mapping[str, DomainMetadata], past: Mapping[str, DomainMetadata]) -> Iterator[DomainMetadata]:
-    """The domains that differ from the past ones, as they were then. Domains that did not exist are removed."""
-    for name in sorted((present.keys() | past.keys()) - {ROW_TRACKING_DOMAIN}):
+def _restored_domains(current: Mapping[str, DomainMetadata], past: Mapping[str, DomainMetadata]) -> Iterator[DomainMetadata]:
+    """The domain actions that restore the past domains, except that of row tracking. Domains that did not exist then are
+    removed."""
+    for name in sorted((current.keys() | past.keys()) - {ROW_TRACKING_DOMAIN}):
         if name not in past:
-            yield replace(present[name], removed=True)
-        elif past[name] != present.get(name):
+            yield replace(current[name], removed=True)
+        elif past[name] != current.get(name):
             yield past[name]

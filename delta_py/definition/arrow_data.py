@@ -1,4 +1,4 @@
-"""Rows that a caller passes, as Arrow batches in the plain layout.
+"""Rows that a caller passes, as Arrow batches in the plain layout: the Arrow types that the rest of the code handles.
 
 All data of callers comes through here: rows to write, and the source of a MERGE.
 """
@@ -19,28 +19,28 @@ _PANDAS_PERIOD, _OPAQUE = "pandas.period", "arrow.opaque"
 
 
 def arrow_stream(data: Any) -> pa.RecordBatchReader:
-    """The rows of data as Arrow batches in the plain layout (types/arrow_layouts.py). No batch is empty: an empty one whose
-    offset lies far in its column comes through Arrow's C stream with an offset beyond its buffers, and cannot be concatenated
-    with others.
+    """The rows of data as Arrow batches in the plain layout (types/arrow_layouts.py). Empty batches are left out: an
+    empty batch that was cut out of a long column gets an offset beyond its buffers in Arrow's C stream, and cannot be
+    concatenated with others.
 
     Raises TypeError for data without an Arrow stream; UnsupportedOperationError for a column whose type holds no data
     (DELTA_UNSUPPORTED_DATA_TYPES), or that Delta does not have, before any row is read.
     """
     _check_no_python_objects(data)
-    reader = _arrow_stream(data)
+    reader = _reader_of(data)
     for field in reader.schema:
         _check_has_data(field, field.name)
-    from_arrow_schema(reader.schema)
+    from_arrow_schema(reader.schema)  # raises for types that Delta does not have
     batches = (piece for batch in reader if batch.num_rows for piece in plain_batches(batch))
     return pa.RecordBatchReader.from_batches(plain_schema(reader.schema), batches)
 
 
-def _arrow_stream(data: Any) -> pa.RecordBatchReader:
+def _reader_of(data: Any) -> pa.RecordBatchReader:
     """The data as a reader of batches, without a copy if possible."""
     if isinstance(data, pa.RecordBatchReader):
         return data
-    if _is_of(data, "pandas") and hasattr(data, "columns"):
-        data = _of_pandas(data)
+    if _is_of_library(data, "pandas") and hasattr(data, "columns"):
+        data = _table_of_pandas(data)
     if isinstance(data, pa.RecordBatch):
         return pa.RecordBatchReader.from_batches(data.schema, [data])
     if not hasattr(data, "__arrow_c_stream__"):
@@ -57,18 +57,19 @@ def _arrow_stream(data: Any) -> pa.RecordBatchReader:
         ) from error
 
 
-def _is_of(data: Any, library: str) -> bool:
+def _is_of_library(data: Any, library: str) -> bool:
     """Whether the data is an object of a library, or of a class derived from one of its classes."""
-    return any(kind.__module__.partition(".")[0] == library for kind in type(data).__mro__)
+    return any(base_class.__module__.partition(".")[0] == library for base_class in type(data).__mro__)
 
 
-def _of_pandas(frame: Any) -> pa.Table:
+def _table_of_pandas(frame: Any) -> pa.Table:
+    """A pandas frame as an Arrow table, without its index. Raises UnsupportedOperationError."""
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        what = ". ".join(str(part) for part in error.args)
+        text = ". ".join(str(argument) for argument in error.args)
         raise UnsupportedOperationError(
-            f"The pandas frame cannot become columns of a table: {what}. Nothing was written. Give each column a name of its own "
+            f"The pandas frame cannot become columns of a table: {text}. Nothing was written. Give each column a name of its own "
             "and values of one type, such as frame.astype({'column': 'string'})."
         ) from error
 
@@ -77,48 +78,51 @@ def _of_pandas(frame: Any) -> pa.Table:
 
 
 def _check_no_python_objects(data: Any) -> None:
-    """polars exports a column of Python objects as their addresses in memory, in a type that does not reveal this."""
-    if not _is_of(data, "polars"):
+    """Raises UnsupportedOperationError for a column of Python objects. polars exports it as their addresses in memory, in a type
+    that does not reveal this, so only the type in polars shows it."""
+    if not _is_of_library(data, "polars"):
         return
-    for name, kind in dict(getattr(data, "schema", None) or {}).items():
-        if _holds_objects(kind):
-            raise _no_data(
+    for name, polars_type in dict(getattr(data, "schema", None) or {}).items():
+        if _holds_objects(polars_type):
+            raise _no_data_error(
                 name,
-                f"the polars type {kind}, whose values are Python objects: Arrow gets only their addresses in memory",
+                f"the polars type {polars_type}, whose values are Python objects: Arrow gets only their addresses in memory",
                 "Convert the column to text or to a struct, or leave it out, as in frame.drop(...)",
             )
 
 
-def _holds_objects(kind: Any) -> bool:
-    """kind: a data type of polars, perhaps nested."""
-    if getattr(kind, "__name__", type(kind).__name__) == "Object":
+def _holds_objects(polars_type: Any) -> bool:
+    """Whether a data type of polars is, or contains, the type of Python objects."""
+    if getattr(polars_type, "__name__", type(polars_type).__name__) == "Object":
         return True
-    inner = [getattr(kind, "inner", None), *(field.dtype for field in getattr(kind, "fields", None) or ())]
-    return any(_holds_objects(part) for part in inner if part is not None)
+    nested_types = [getattr(polars_type, "inner", None), *(field.dtype for field in getattr(polars_type, "fields", None) or ())]
+    return any(_holds_objects(nested_type) for nested_type in nested_types if nested_type is not None)
 
 
 def _check_has_data(field: pa.Field, name: str) -> None:
-    """Arrow has extension types whose values mean nothing by themselves. name: the path of the column."""
-    kind = field.type
+    """Raises UnsupportedOperationError for a column, or a part of it, with an extension type of Arrow whose values mean nothing
+    by themselves. name: the path of the column."""
+    arrow_type = field.type
     extension = (field.metadata or {}).get(_EXTENSION_NAME, b"").decode(errors="replace")
-    if isinstance(kind, pa.BaseExtensionType):
-        extension, kind = str(kind.extension_name), kind.storage_type
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        extension, arrow_type = str(arrow_type.extension_name), arrow_type.storage_type
     if extension == _PANDAS_PERIOD:
-        raise _no_data(
+        raise _no_data_error(
             name,
             "the pandas type period, whose values are numbers that mean nothing without its frequency",
             "Convert the column with .dt.to_timestamp() or .astype('string')",
         )
-    if extension == _OPAQUE and pa.types.is_null(kind):
+    if extension == _OPAQUE and pa.types.is_null(arrow_type):
         remedy = "Leave the column out, or convert it at its source"
-        raise _no_data(name, f"the Arrow type {field.type}, without any values", remedy)
-    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-        _check_has_data(pa.field("", kind.value_type), name)
-    for number in range(kind.num_fields if pa.types.is_nested(kind) else 0):
-        _check_has_data(kind.field(number), f"{name}.{kind.field(number).name}")
+        raise _no_data_error(name, f"the Arrow type {field.type}, without any values", remedy)
+    if pa.types.is_dictionary(arrow_type) or pa.types.is_run_end_encoded(arrow_type):
+        _check_has_data(pa.field("", arrow_type.value_type), name)
+    for index in range(arrow_type.num_fields if pa.types.is_nested(arrow_type) else 0):
+        _check_has_data(arrow_type.field(index), f"{name}.{arrow_type.field(index).name}")
 
 
-def _no_data(name: str, what: str, remedy: str) -> UnsupportedOperationError:
+def _no_data_error(name: str, what: str, remedy: str) -> UnsupportedOperationError:
+    """The error for a column whose type holds no data. what: the type, and why. remedy: what to do."""
     return UnsupportedOperationError(
         f"Column {name} has {what}. Nothing was written. {remedy}.",
         error_class="DELTA_UNSUPPORTED_DATA_TYPES",

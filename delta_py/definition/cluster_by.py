@@ -3,8 +3,8 @@
     cluster_by(store, ["day", "address.city"])     # -> version
     cluster_by(store, [])                          # CLUSTER BY NONE
 
-Only the log changes. Files stay as they are: OPTIMIZE clusters new files by the new columns, and OPTIMIZE FULL those that were
-clustered by others.
+Only the log changes. Later, OPTIMIZE clusters new files by the new columns, and OPTIMIZE FULL also the files that were clustered
+by other columns.
 Protocol: Writer Requirements for Clustered Table; Domain Metadata.
 """
 
@@ -41,7 +41,7 @@ def cluster_by(store: ObjectStore, columns: Sequence[str]) -> int:
             sql_state="42000",
             partition_columns=list(config.partition_columns),
         )
-    if not columns and not config.feature("clustering"):
+    if not columns and not config.feature("clustering"):  # CLUSTER BY NONE, and the table was never clustered
         return snapshot.version
     domain = clustering_domain(snapshot.schema, columns, config.column_mapping_mode)
     check_clustering(config, domain)

@@ -51,7 +51,8 @@ CHANGE_COLUMNS = tuple(f.name for f in CHANGE_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """The definition in the first commit of a table. Small and picklable. defaulted: properties that the caller did not name."""
+    """The definition in the first commit of a table. Small and picklable. domains: the clustering, if any. defaulted: names of
+    properties that the caller did not set, but defaults or other properties did."""
 
     protocol: Protocol
     metadata: Metadata
@@ -86,9 +87,9 @@ def define_table(
     _check_layout(schema, partition_by, cluster_by, may_lack_columns=may_lack_columns)
     properties, features = split_configuration(with_defaults(configuration or {}, defaults or {}))
     check_manifests(Properties(properties))
-    add_what_iceberg_needs(properties)
+    add_properties_for_iceberg(properties)
     check_types(schema)
-    # Also the properties that IcebergCompat needs: the caller did not name them either.
+    # These include the properties that add_properties_for_iceberg added.
     defaulted = properties.keys() - split_configuration(configuration or {})[0].keys()
     mode = column_mapping.mode(Properties(properties))
     lacks_columns = may_lack_columns and not schema.fields
@@ -122,7 +123,8 @@ def define_table(
 
 
 def _check_layout(schema: StructType, partition_by: Sequence[str], cluster_by: Sequence[str], *, may_lack_columns: bool) -> None:
-    """Raise SchemaMismatchError for a table that would be both partitioned and clustered, or either of them without columns."""
+    """Raise SchemaMismatchError for a table that would be both partitioned and clustered, or that is partitioned or clustered and
+    has no columns yet."""
     if partition_by and cluster_by:
         raise SchemaMismatchError(
             f"A table is either partitioned ({', '.join(partition_by)}) or clustered ({', '.join(cluster_by)}). Choose one.",
@@ -140,7 +142,7 @@ def _check_layout(schema: StructType, partition_by: Sequence[str], cluster_by: S
         )
 
 
-def add_what_iceberg_needs(properties: dict[str, str]) -> None:
+def add_properties_for_iceberg(properties: dict[str, str]) -> None:
     """Add the properties that IcebergCompat and IcebergWriterCompat need, where `properties` does not set them: column mapping,
     row tracking, and for IcebergWriterCompatV1 also IcebergCompatV2.
     Protocol: Writer Requirements for IcebergCompatV1.
@@ -167,16 +169,17 @@ def create_table(store: ObjectStore, definition: TableDefinition, operation: str
 
 
 def with_id_columns(configuration: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a table. If it tracks rows, they include the names of the columns for the ids of rows that move.
-    Protocol: Row Tracking.
+    """The properties of a table. If it tracks rows, names are added for two hidden columns of data files: rows that are written
+    to another file keep their ids and commit versions there. Protocol: Row Tracking.
     """
     properties = Properties(configuration)
     if not properties.boolean("delta.enableRowTracking"):
         return dict(configuration)
-    names = {name: f"{prefix}{uuid.uuid4()}" for name, prefix in _ID_COLUMNS.items() if name not in properties}
-    return {**configuration, **names}
+    column_names = {name: f"{prefix}{uuid.uuid4()}" for name, prefix in _ID_COLUMNS.items() if name not in properties}
+    return {**configuration, **column_names}
 
 
+# Properties that name the hidden columns, and the beginnings of the names.
 _ID_COLUMNS = {
     "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-",
     "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-",
@@ -188,12 +191,12 @@ def check_types(schema: StructType, table_schema: StructType | None = None) -> N
     intervals.
     table_schema: schema of the existing table, which may have such types from other writers.
     """
-    present_types = () if table_schema is None else all_types(table_schema)
-    # Unknown types that the table has already: a change of other columns must not fail because of them.
-    accepted = {type_name(kind) for kind in present_types if not is_known_type(kind)}
-    kinds = ((f.name, kind) for f in with_texts(schema).fields for kind in all_types(f.data_type))
-    unsupported = {name: type_name(kind) for name, kind in kinds if not is_known_type(kind)}
-    unsupported = {name: kind for name, kind in unsupported.items() if kind not in accepted}
+    table_types = () if table_schema is None else all_types(table_schema)
+    # Unknown types that the table has already are accepted: a change of other columns must not fail because of them.
+    accepted_names = {type_name(data_type) for data_type in table_types if not is_known_type(data_type)}
+    column_types = ((f.name, data_type) for f in with_texts(schema).fields for data_type in all_types(f.data_type))
+    unsupported = {name: type_name(data_type) for name, data_type in column_types if not is_known_type(data_type)}
+    unsupported = {name: kind for name, kind in unsupported.items() if kind not in accepted_names}
     if unsupported:
         raise UnsupportedOperationError(
             f"Found columns using unsupported data types: {', '.join(f'{name}: {kind}' for name, kind in unsupported.items())}. "
@@ -233,17 +236,17 @@ def create_parameters(definition: TableDefinition) -> Mapping[str, Any]:
 
 
 def check_schema(
-    schema: StructType, partition_by: Sequence[str], mode: str, properties: Properties, present: StructType | None = None
+    schema: StructType, partition_by: Sequence[str], mode: str, properties: Properties, table_schema: StructType | None = None
 ) -> tuple[str, ...]:
     """The partition columns in the schema's spelling, after all checks. mode: of column mapping. properties: of the table after
-    the change. present: the current schema of an existing table.
+    the change. table_schema: the current schema of an existing table; None for a new one.
 
     Raises SchemaMismatchError for names, identity columns or partition columns that a table cannot have.
     """
     if not schema.fields:
         raise SchemaMismatchError("A table needs at least one column.", error_class="DELTA_EMPTY_DATA", sql_state="428GU")
-    # With column mapping by name, names are not checked for characters that need it.
-    check_new_schema(schema, "name" if _has_known_names(schema, present) else mode, present)
+    # The mode `name` skips the check for characters that only tables with column mapping may have in names.
+    check_new_schema(schema, "name" if _may_keep_names(schema, table_schema) else mode, table_schema)
     check_new_identities(schema, [find_path(schema, (name,))[0].name for name in partition_by])
     if properties.boolean("delta.enableChangeDataFeed"):
         reserved = [f.name for f in schema.fields if f.name.lower() in CHANGE_COLUMNS]
@@ -258,10 +261,10 @@ def check_schema(
     return _partition_columns(schema, partition_by)
 
 
-def _has_known_names(schema: StructType, present: StructType | None) -> bool:
-    """Whether no name has to be checked for characters that need column mapping: other writers have named the columns of the
-    table so, or the caller allows any name."""
-    present_names = () if present is None else names_needing_mapping(present)
+def _may_keep_names(schema: StructType, table_schema: StructType | None) -> bool:
+    """Whether names with characters that need column mapping are accepted without it: the table has all of them already from
+    other writers, or the caller allows any name."""
+    present_names = () if table_schema is None else names_needing_mapping(table_schema)
     return current_definition_settings().allows_any_name or set(names_needing_mapping(schema)) <= set(present_names)
 
 

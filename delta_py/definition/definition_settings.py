@@ -42,6 +42,7 @@ def current_definition_settings() -> DefinitionSettings:
 
 @contextmanager
 def definition_settings(settings: DefinitionSettings) -> Iterator[None]:
+    """Tables that the block creates or changes are defined by these settings; an outer block's settings do not count."""
     token = _settings.set(settings)
     try:
         yield

@@ -11,7 +11,7 @@ from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns
 from delta_py.snapshot import Snapshot
 from delta_py.storage.addresses import location_of
 
-_TEXTS = pa.list_(pa.field("element", pa.string()))
+_LIST_OF_TEXTS = pa.list_(pa.field("element", pa.string()))
 _TIME = pa.timestamp("us", tz="UTC")
 
 DETAIL_SCHEMA = pa.schema(
@@ -23,14 +23,14 @@ DETAIL_SCHEMA = pa.schema(
         ("location", pa.string()),
         ("createdAt", _TIME),
         ("lastModified", _TIME),
-        ("partitionColumns", _TEXTS),
-        ("clusteringColumns", _TEXTS),
+        ("partitionColumns", _LIST_OF_TEXTS),
+        ("clusteringColumns", _LIST_OF_TEXTS),
         ("numFiles", pa.int64()),
         ("sizeInBytes", pa.int64()),
         ("properties", pa.map_(pa.string(), pa.string())),
         ("minReaderVersion", pa.int32()),
         ("minWriterVersion", pa.int32()),
-        ("tableFeatures", _TEXTS),
+        ("tableFeatures", _LIST_OF_TEXTS),
     ]
 )
 
@@ -50,8 +50,8 @@ def detail_rows(snapshot: Snapshot) -> pa.Table:
         "name": metadata.name,
         "description": metadata.description,
         "location": location_of(snapshot.table_root),
-        "createdAt": _time(metadata.created_time_ms),
-        "lastModified": _time(snapshot.timestamp_ms),
+        "createdAt": _datetime_of(metadata.created_time_ms),
+        "lastModified": _datetime_of(snapshot.timestamp_ms),
         "partitionColumns": list(metadata.partition_columns),
         "clusteringColumns": list(clustering_columns(snapshot.schema, snapshot.domain_metadata().get(CLUSTERING_DOMAIN))),
         "numFiles": file_count,
@@ -64,8 +64,8 @@ def detail_rows(snapshot: Snapshot) -> pa.Table:
     return pa.Table.from_pylist([row], schema=DETAIL_SCHEMA)
 
 
-def _time(milliseconds: int | None) -> dt.datetime | None:
-    """Return None also for a time outside the range of Python's datetime."""
+def _datetime_of(milliseconds: int | None) -> dt.datetime | None:
+    """The time as a datetime; None for None, and for a time outside the range of Python's datetime."""
     try:
         return None if milliseconds is None else dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=milliseconds)
     except OverflowError:

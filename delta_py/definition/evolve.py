@@ -1,5 +1,5 @@
-"""Changes of a table's definition by a write: new columns with mergeSchema, a new schema with overwriteSchema, and the clustering
-that goes with it.
+"""Changes of a table's definition by a write: new columns with mergeSchema, or a new schema with overwriteSchema, which may also
+change the clustering columns.
 
 Protocol: Change Metadata; Writer Requirements for Column Mapping; Writer Requirements for Clustered Table.
 """
@@ -27,7 +27,7 @@ from delta_py.types.schema import StructType, schema_to_json
 
 @dataclass(frozen=True, slots=True)
 class DefinitionChanges:
-    """The new parts of the definition that a commit gives an existing table; None for a part that stays as it is. Small and
+    """The new parts of the definition that a commit gives an existing table; None for a part that does not change. Small and
     picklable. clustering: the domain that names the clustering columns.
     """
 
@@ -44,6 +44,7 @@ class DefinitionChanges:
         return TableConfig(self.protocol or snapshot.protocol, self.metadata or snapshot.metadata)
 
     def add_to(self, transaction: Transaction) -> None:
+        """Add the actions of the changed parts to a transaction."""
         if self.metadata is not None:
             transaction.set_metadata(self.metadata)
         if self.protocol is not None:
@@ -117,7 +118,7 @@ def changed_schema(
     mode = config.column_mapping_mode
     configuration = dict(config.metadata.configuration if properties is None else properties)
     if mode != "none":
-        first_free = config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) + 1
+        first_free = config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) + 1  # the first id that was never used
         schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", Properties(configuration), first_free)
         configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)
     partitions = check_schema(schema, partition_by, mode, Properties(configuration), config.schema)

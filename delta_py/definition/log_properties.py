@@ -1,8 +1,8 @@
-"""Properties and features that describe a table's log, not its rows; and numbers that may be given only once.
+"""Properties and features that describe a table's log, not its rows; and the high water marks of identity columns.
 
-    with_log_of(present, configuration)                          # RESTORE; None for a new table
-    metadata, at_ms = on_log_of(present, protocol, metadata)     # REPLACE, CLONE
-    with_marks_of(present.schema, metadata)                      # RESTORE, CLONE
+    with_log_of(current_table, configuration)                            # RESTORE; None for a new table
+    metadata, at_ms = on_log_of(current_table, protocol, metadata)       # REPLACE, CLONE
+    with_marks_of(current_table.schema, metadata)                        # RESTORE, CLONE
     properties_of_new(source)                                    # CREATE TABLE LIKE, SHOW CREATE TABLE
 
 Such properties and features stay unchanged when a command gives the table the metadata of another table or version, and no other
@@ -27,41 +27,44 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import StructField, StructType, parse_schema, schema_to_json
 
+# The start of in-commit timestamps, the version before which checkpoints are protected, ids at coordinators.
 LOG_PROPERTIES = (*SINCE, PROTECTED_BEFORE, IDENTITY_PROPERTY, UNITY_PROPERTY)
 LOG_FEATURES = frozenset({PROTECTION, COORDINATED})
 
 
-def with_log_of(present: Snapshot | None, configuration: Mapping[str, str], *more: str) -> dict[str, str]:
-    """The properties, with those that describe a log replaced by the present table's; a new table has none of them. more: names
-    of other properties to take from the present table.
+def with_log_of(current_table: Snapshot | None, configuration: Mapping[str, str], *more: str) -> dict[str, str]:
+    """The properties, where those that describe a log have the values of the current table, or are missing if it lacks them.
+    current_table: None for a new table, which has none of them. more: names of other properties to take from the current table.
     """
     names = {name.lower() for name in (*LOG_PROPERTIES, *more)}
     properties = {name: value for name, value in configuration.items() if name.lower() not in names}
-    present_properties = {} if present is None else present.metadata.configuration
+    present_properties = {} if current_table is None else current_table.metadata.configuration
     return properties | {name: value for name, value in present_properties.items() if name.lower() in names}
 
 
 def properties_of_new(source: Snapshot) -> dict[str, str]:
-    """The properties that give a new table those of the source and its listed features. Clustering is a separate clause."""
+    """The properties for a new table that shall have the properties and the listed features of the source. The feature clustering
+    is left out: CREATE TABLE names the clustering columns in a clause of its own."""
     protocol = source.protocol
-    listed = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
+    listed_features = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
     return {
         **without_bookkeeping(with_log_of(None, source.metadata.configuration)),
-        **{f"delta.feature.{name}": "supported" for name in sorted(listed - LOG_FEATURES - {"clustering"})},
+        **{f"delta.feature.{name}": "supported" for name in sorted(listed_features - LOG_FEATURES - {"clustering"})},
     }
 
 
-def with_marks_of(present: StructType, metadata: Metadata) -> Metadata:
-    """The new metadata of a table, with the present high water marks of its identity columns where these are further. Columns are
-    matched by physical name; or else by name, because column mapping may have been enabled or removed.
+def with_marks_of(current_schema: StructType, metadata: Metadata) -> Metadata:
+    """The new metadata of a table. Identity columns get the high water mark (the last generated number) of the current schema if
+    it is beyond that in the metadata, so that no number is generated twice. Columns are matched by physical name; or else by
+    name, because column mapping may have been enabled or removed.
     """
     schema = parse_schema(metadata.schema_string)
-    marks = {identity.name: identity.mark for identity in identity_columns(present) if identity.mark is not None}
-    physical = {_physical_name(f): marks[f.name] for f in present.fields if f.name in marks}
+    marks = {identity.name: identity.mark for identity in identity_columns(current_schema) if identity.mark is not None}
+    marks_by_physical_name = {_physical_name(f): marks[f.name] for f in current_schema.fields if f.name in marks}
     fields = [f for f in schema.fields if identity_of(f) is not None]
-    column_marks = [(f.name, physical.get(_physical_name(f), marks.get(f.name))) for f in fields]
-    marked = with_marks(schema, [(name, mark) for name, mark in column_marks if mark is not None])
-    return metadata if marked == schema else replace(metadata, schema_string=schema_to_json(marked))
+    column_marks = [(f.name, marks_by_physical_name.get(_physical_name(f), marks.get(f.name))) for f in fields]
+    new_schema = with_marks(schema, [(name, mark) for name, mark in column_marks if mark is not None])
+    return metadata if new_schema == schema else replace(metadata, schema_string=schema_to_json(new_schema))
 
 
 def _physical_name(f: StructField) -> str:
@@ -69,12 +72,14 @@ def _physical_name(f: StructField) -> str:
     return str(f.metadata.get(PHYSICAL_NAME, f.name))
 
 
-def on_log_of(present: Snapshot, protocol: Protocol, metadata: Metadata) -> tuple[Metadata, int | None]:
-    """The metadata that replaces the present table's, with the properties of its log: its coordinator, the version before which
+def on_log_of(current_table: Snapshot, protocol: Protocol, metadata: Metadata) -> tuple[Metadata, int | None]:
+    """The metadata that replaces the current table's, with the properties of its log: its coordinator, the version before which
     checkpoints are protected, and the start of in-commit timestamps. Also returns the commit's time, as timestamps.py
     returns it.
     protocol: of the table after the commit.
     """
-    metadata = replace(metadata, configuration=with_log_of(present, metadata.configuration))
-    configuration, at_ms = timestamped_properties(present, coordinated_by(present.store, TableConfig(protocol, metadata)))
+    metadata = replace(metadata, configuration=with_log_of(current_table, metadata.configuration))
+    configuration, at_ms = timestamped_properties(
+        current_table, coordinated_by(current_table.store, TableConfig(protocol, metadata))
+    )
     return replace(metadata, configuration=configuration), at_ms

@@ -25,7 +25,8 @@ from delta_py.write.rewrite import RemovedRows, Rewrite, matched_rows, remove_ro
 
 
 class Overwrites(Enum):
-    """NOTHING: an append. MATCHING_ROWS: the rows of replaceWhere. PARTITIONS: the partitions of the new rows."""
+    """Which rows of a table a write replaces. NOTHING: an append. TABLE: all rows. MATCHING_ROWS: the rows of replaceWhere.
+    PARTITIONS: the partitions of the new rows."""
 
     NOTHING = "nothing"
     TABLE = "table"
@@ -54,7 +55,7 @@ def needs_change_files(config: TableConfig, request: WriteRequest) -> bool:
         return False
     partitions = frozenset((name,) for name in config.partition_columns)
     predicate = parse_predicate(request.replace_where, config.schema, session_timezone=request.time_zone)
-    return not all(is_exact_on_partitions(part, partitions) for part in conjuncts(predicate))
+    return not all(is_exact_on_partitions(conjunct, partitions) for conjunct in conjuncts(predicate))
 
 
 def replaced_files(transaction: Transaction, overwrites: Overwrites, state: WriteState, written: WrittenFiles) -> RemovedRows:
@@ -67,21 +68,23 @@ def replaced_files(transaction: Transaction, overwrites: Overwrites, state: Writ
         case Overwrites.NOTHING:
             return RemovedRows()
         case Overwrites.TABLE:
-            return RemovedRows(_all_of(transaction, state))
+            return RemovedRows(_removes_of_all_files(transaction, state))
         case Overwrites.PARTITIONS:
-            return RemovedRows(_partitions_of(transaction, state, written))
+            return RemovedRows(_removes_of_written_partitions(transaction, state, written))
         case Overwrites.MATCHING_ROWS:
             return _matching_rows(transaction, state)
 
 
-def _all_of(transaction: Transaction, state: WriteState) -> WrittenFiles:
+def _removes_of_all_files(transaction: Transaction, state: WriteState) -> WrittenFiles:
+    """The removes of all files of the table."""
     scan = transaction.scan(options=ScanOptions(timezone=state.time_zone, keep_all=True))
-    return _removed(scan.scan_files(), state)
+    return _removes_of(scan.scan_files(), state)
 
 
-def _partitions_of(transaction: Transaction, state: WriteState, written: WrittenFiles) -> WrittenFiles:
-    """The files of the written partitions. Values of partition columns are compared as Spark compares them: -0.0 is 0.0
-    and NaN is NaN, however the log spells them. delta-spark leaves the files of the other zero.
+def _removes_of_written_partitions(transaction: Transaction, state: WriteState, written: WrittenFiles) -> WrittenFiles:
+    """The removes of all files in the partitions that the write has written to. Values of partition columns are compared as Spark
+    compares them: -0.0 is 0.0 and NaN is NaN, however the log spells them. delta-spark differs: it does not remove files of -0.0
+    for 0.0, or the reverse.
 
     Raises CorruptTableError (CAST_INVALID_INPUT) if the partition of a file cannot be determined.
     """
@@ -89,10 +92,11 @@ def _partitions_of(transaction: Transaction, state: WriteState, written: Written
         return WrittenFiles()
     partitions = PartitionSet.of(transaction.config, (add.partition_values for add in written.adds), state.time_zone)
     files = transaction.files_of(partitions)
-    return _removed((file for batch in files.to_batches(max_chunksize=4096) for file in scan_files(batch)), state)
+    return _removes_of((file for batch in files.to_batches(max_chunksize=4096) for file in scan_files(batch)), state)
 
 
-def _removed(files: Iterable[ScanFile], state: WriteState) -> WrittenFiles:
+def _removes_of(files: Iterable[ScanFile], state: WriteState) -> WrittenFiles:
+    """The removes of whole files."""
     now_ms = time.time_ns() // 1_000_000
     return WrittenFiles(removes=tuple(removed(file, now_ms=now_ms, data_change=state.data_change) for file in files))
 
@@ -104,12 +108,12 @@ def _matching_rows(transaction: Transaction, state: WriteState) -> RemovedRows:
     predicate = parse_predicate(state.replace_where, config.schema, session_timezone=state.time_zone)
     options = ScanOptions(row_address=True, drop_rows=True, timezone=state.time_zone, keep_all=True)
     scan = transaction.only_deleted_rows_matter().scan(predicate, row_index_columns(), options)
-    if scan.state.predicate is None:  # all rows of the files
+    if scan.state.predicate is None:  # pruning has shown that all rows of the remaining files match
         files = list(scan.scan_files())
         removes = tuple(removed(file, data_change=state.data_change) for file in files)
         return RemovedRows(WrittenFiles(removes=removes), deleted=row_count_of(files) or 0)
-    touched = (matched_rows(file, scan.state) for file in scan.scan_files())
-    return remove_rows((file for file in touched if file is not None), Rewrite.of(config, state))
+    matches = (matched_rows(file, scan.state) for file in scan.scan_files())
+    return remove_rows((file for file in matches if file is not None), Rewrite.of(config, state))
 
 
 def replace_metrics(written: WrittenFiles, replaced: RemovedRows) -> dict[str, int]:
@@ -127,10 +131,10 @@ def replace_metrics(written: WrittenFiles, replaced: RemovedRows) -> dict[str, i
         "numRemovedBytes": sum(remove.size_bytes or 0 for remove in removed_files),
         "numAddedChangeFiles": len(written.cdc) + len(replaced.written.cdc),
     }
-    copied = row_count_of(replaced.written.adds)
-    if copied is None or written.row_count + copied == 0:
+    copied_rows = row_count_of(replaced.written.adds)
+    if copied_rows is None or written.row_count + copied_rows == 0:
         return metrics
-    metrics["numOutputRows"] = written.row_count + copied
+    metrics["numOutputRows"] = written.row_count + copied_rows
     if replaced.deleted or not removed_files:
-        metrics |= {"numCopiedRows": copied, "numDeletedRows": replaced.deleted}
+        metrics |= {"numCopiedRows": copied_rows, "numDeletedRows": replaced.deleted}
     return metrics

@@ -29,13 +29,14 @@ READER_VERSION, WRITER_VERSION = "delta.minReaderVersion", "delta.minWriterVersi
 IGNORE_DEFAULTS = "delta.ignoreProtocolDefaults"
 
 _FEATURE_PREFIX = "delta.feature."
-# Tables choose what follows these prefixes, so PROPERTIES cannot list the names.
+# After these prefixes, names are free (such as names of constraints), so PROPERTIES cannot list them.
 _OPEN_PREFIXES = (_FEATURE_PREFIX, "delta.constraints.", "delta.universalformat.config.")
 
 
 class Treatment(Enum):
-    """HONOURED: this library does what it says. WITHOUT_EFFECT: stored in the table for other clients; nothing here depends on
-    it. BOOKKEEPING: writers set it, users cannot. ELSEWHERE: it needs another product, and setting it is refused.
+    """How this library treats a property. HONOURED: this library does what it says. WITHOUT_EFFECT: stored in the table for other
+    clients; nothing here depends on it. BOOKKEEPING: writers set it, users cannot. ELSEWHERE: it needs another product, and
+    setting it is refused.
     """
 
     HONOURED = "honoured"
@@ -50,7 +51,7 @@ Check = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """why: the reason for having no effect, or for being refused."""
+    """A property of Delta. check: of its values. why: the reason why it has no effect, or is refused."""
 
     name: str
     check: Check
@@ -62,15 +63,18 @@ class Property:
 
 
 def _any_text(value: str) -> str | None:
+    """A check (see Check) that accepts every value."""
     return None
 
 
 def _boolean(value: str) -> str | None:
+    """A check (see Check) for true and false."""
     return None if value.strip().lower() in ("true", "false") else "true or false"
 
 
 def _whole_number(least: int | None = None) -> Check:
     """A check for whole numbers. least: the smallest valid number, None for any. Numbers of 18 digits always fit into 64 bits."""
+
     def check(value: str) -> str | None:
         if not re.fullmatch(r"-?[0-9]{1,18}", value):
             return "a whole number"
@@ -80,6 +84,7 @@ def _whole_number(least: int | None = None) -> Check:
 
 
 def _interval(value: str) -> str | None:
+    """A check (see Check) for intervals without months and years, whose length varies."""
     try:
         parse_interval(value)
     except ValueError:
@@ -88,25 +93,30 @@ def _interval(value: str) -> str | None:
 
 
 def _one_of(*allowed: str) -> Check:
+    """Return a check for these values, in any case of letters. allowed: in lower case."""
     return lambda value: None if value.lower() in allowed else f"one of {', '.join(allowed)}"
 
 
 def _size(value: str) -> str | None:
+    """A check (see Check) for a number of bytes with a unit."""
     return None if parse_size(value) else "a size, such as 128mb"
 
 
 def _page_version(value: str) -> str | None:
+    """A check (see Check) for the version of Parquet's data pages."""
     return None if is_page_version(value) else "1.0.0, or 2.x.x such as 2.12.0"
 
 
 def _codec(value: str) -> str | None:
-    """Valid if it returns: compression_codec raises UnsupportedOperationError for a codec that pydelta cannot write."""
+    """A check (see Check) for compression codecs. It never returns a requirement: compression_codec raises
+    UnsupportedOperationError for a codec that pydelta cannot write."""
     compression_codec(value)
     return None
 
 
 # ---------------------------------------------------------------- the list
 
+# Short names, and reasons, for the rows of the list.
 _NO_EFFECT, _BOOKKEEPING, _ELSEWHERE = Treatment.WITHOUT_EFFECT, Treatment.BOOKKEEPING, Treatment.ELSEWHERE
 _NOT_CLEANED = "this library deletes checkpoints and commits by delta.logRetentionDuration alone"
 _NO_SAMPLES = "no client writes sample files any more"
@@ -186,7 +196,7 @@ _ROWS: tuple[Property, ...] = (
 )
 
 PROPERTIES: Mapping[str, Property] = {row.name: row for row in _ROWS}
-_FOLDED = {row.name.lower(): row for row in _ROWS}
+_ROWS_BY_LOWER_NAME = {row.name.lower(): row for row in _ROWS}
 
 
 # ---------------------------------------------------------------- what a caller gives
@@ -217,20 +227,20 @@ def with_defaults(configuration: Mapping[str, str], defaults: Mapping[str, str])
     delta.ignoreProtocolDefaults, which is not stored, leaves out defaults of the protocol. Defaults with unknown names belong to
     other products and are left out.
     """
-    configured_names = {name.lower(): value for name, value in configuration.items()}
+    configured = {name.lower(): value for name, value in configuration.items()}
     for name, value in (*configuration.items(), *defaults.items()):
         if name.lower() == IGNORE_DEFAULTS.lower():
             _check_value(IGNORE_DEFAULTS, value)
-    ignored = Properties(configuration).boolean(IGNORE_DEFAULTS) or Properties(defaults).boolean(IGNORE_DEFAULTS)
-    # The beginnings of the names of defaults that concern the protocol, if these are ignored.
-    of_protocol = (READER_VERSION.lower(), WRITER_VERSION.lower(), _FEATURE_PREFIX) if ignored else ()
+    ignores_protocol = Properties(configuration).boolean(IGNORE_DEFAULTS) or Properties(defaults).boolean(IGNORE_DEFAULTS)
+    # Defaults whose names begin so concern the protocol. They are left out if the caller wants it.
+    protocol_prefixes = (READER_VERSION.lower(), WRITER_VERSION.lower(), _FEATURE_PREFIX) if ignores_protocol else ()
     known_defaults = {name: value for name, value in defaults.items() if _stored_name(name) is not None}
-    added = {
+    used_defaults = {
         name: value
         for name, value in known_defaults.items()
-        if name.lower() not in configured_names and not (of_protocol and name.lower().startswith(of_protocol))
+        if name.lower() not in configured and not (protocol_prefixes and name.lower().startswith(protocol_prefixes))
     }
-    return {name: value for name, value in {**added, **configuration}.items() if name.lower() != IGNORE_DEFAULTS.lower()}
+    return {name: value for name, value in {**used_defaults, **configuration}.items() if name.lower() != IGNORE_DEFAULTS.lower()}
 
 
 def without_bookkeeping(configuration: Mapping[str, str]) -> dict[str, str]:
@@ -295,7 +305,7 @@ def known_name(requested_name: str) -> str:
     if name is None:
         raise InvalidOptionError(
             f"{requested_name} is no table property that can be set."
-            f"{did_you_mean(requested_name, (row.name for row in _FOLDED.values()))}",
+            f"{did_you_mean(requested_name, (row.name for row in _ROWS_BY_LOWER_NAME.values()))}",
             error_class="DELTA_UNKNOWN_CONFIGURATION",
             sql_state="F0000",
             property=requested_name,
@@ -304,18 +314,19 @@ def known_name(requested_name: str) -> str:
 
 
 def _stored_name(requested_name: str) -> str | None:
-    """Return None for an unknown name with the prefix `delta.`. Names of other programs, and those that tables may choose, are
-    returned unchanged.
+    """The name as it is stored: that of PROPERTIES, in its spelling; or the requested name itself if it does not begin with
+    `delta.`, or begins with one of _OPEN_PREFIXES. None for an unknown name that begins with `delta.`.
     """
-    folded = requested_name.lower()
-    if not folded.startswith("delta.") or folded.startswith(_OPEN_PREFIXES):
+    lower_name = requested_name.lower()
+    if not lower_name.startswith("delta.") or lower_name.startswith(_OPEN_PREFIXES):
         return requested_name
-    row = _FOLDED.get(folded)
+    row = _ROWS_BY_LOWER_NAME.get(lower_name)
     return None if row is None else row.name
 
 
 def _check_value(name: str, value: str) -> None:
-    """Raises as split_configuration. name: as stored."""
+    """Raises InvalidOptionError for a value that the property cannot have, and for a property that users cannot set;
+    UnsupportedOperationError for a property that needs another product. name: as stored."""
     if not isinstance(value, str):
         raise InvalidOptionError(
             f"Table property {name} is {value!r}; properties are text, such as 'true' or '10'.", property=name

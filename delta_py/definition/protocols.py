@@ -15,8 +15,8 @@ from delta_py.protocol.features import FEATURES, READER_FEATURES_VERSION, WRITER
 from delta_py.types.schema import TIMESTAMP_NTZ, VARIANT, StructType
 from delta_py.types.type_walk import all_types
 
-# The features that writer version 2 stands for.
-_ALWAYS = {"appendOnly", "invariants"}
+# The features that every writer of version 2 supports, without a list of features.
+_VERSION_2_FEATURES = {"appendOnly", "invariants"}
 _MAPPING_VERSIONS = (2, 5)
 # The protocols without lists of features: reader and writer version, the lowest first.
 _LEGACY_VERSIONS = ((1, 1), (1, 2), (1, 3), (1, 4), _MAPPING_VERSIONS, (2, 6))
@@ -35,8 +35,8 @@ def lowest_protocol(schema: StructType, properties: Properties, features: Iterab
 
 
 def protocol_of_versions(reader: int, writer: int) -> Protocol:
-    """The protocol of two versions. If its versions have lists of features, these contain only the features that writer version 2
-    and the reader version stand for. Reader version 3 also means writer version 7.
+    """The protocol of a reader and a writer version. If versions have lists of features (reader 3, writer 7), the lists contain
+    only the features that writer version 2 and the reader version stand for. Reader version 3 also means writer version 7.
 
     Raises InvalidOptionError for versions that do not exist.
     """
@@ -47,9 +47,9 @@ def protocol_of_versions(reader: int, writer: int) -> Protocol:
     if reader == _MAPPING_VERSIONS[0] and writer < _MAPPING_VERSIONS[1]:
         reader = 1  # no writer version here supports the additional feature of reader version 2
     writer = WRITER_FEATURES_VERSION if reader == READER_FEATURES_VERSION else writer
-    mapping = {"columnMapping"} if reader == _MAPPING_VERSIONS[0] else set[str]()
-    listed = frozenset(_ALWAYS | mapping) if writer == WRITER_FEATURES_VERSION else None
-    return Protocol(reader, writer, frozenset[str]() if reader == READER_FEATURES_VERSION else None, listed)
+    mapping_features = {"columnMapping"} if reader == _MAPPING_VERSIONS[0] else set[str]()
+    writer_features = frozenset(_VERSION_2_FEATURES | mapping_features) if writer == WRITER_FEATURES_VERSION else None
+    return Protocol(reader, writer, frozenset[str]() if reader == READER_FEATURES_VERSION else None, writer_features)
 
 
 def with_features(current: Protocol, features: Iterable[str]) -> Protocol:
@@ -57,23 +57,24 @@ def with_features(current: Protocol, features: Iterable[str]) -> Protocol:
     under that of a preview.
     """
     supported = supported_features(current)
-    lacking = _lacking(current, features)
-    if not lacking:
+    lacking_features = _lacking_features(current, features)
+    if not lacking_features:
         return current
-    names = lacking | supported | _ALWAYS
+    names = lacking_features | supported | _VERSION_2_FEATURES
     may_have_others = current_definition_settings().prefers_versions
-    legacy = None if current.writer_features is not None else _legacy(names, may_have_others=may_have_others)
-    if legacy is not None:
-        return legacy
+    protocol = None if current.writer_features is not None else _protocol_without_lists(names, may_have_others=may_have_others)
+    if protocol is not None:
+        return protocol
     return _with_lists(names, has_reader_list=current.min_reader_version == READER_FEATURES_VERSION)
 
 
 def without_feature(current: Protocol, name: str) -> Protocol:
-    """The protocol without a feature, in the oldest versions that support exactly the remaining ones, or else with lists."""
+    """The protocol without a feature: the lowest versions without lists that support exactly the remaining features; or else a
+    protocol that lists them."""
     names = supported_features(current) - {name}
-    legacy = _legacy(names)
-    if legacy is not None:
-        return legacy
+    protocol = _protocol_without_lists(names)
+    if protocol is not None:
+        return protocol
     return _with_lists(names, (current.reader_features or frozenset()) - {name})
 
 
@@ -84,14 +85,14 @@ def _with_lists(names: Set[str], more_readers: Set[str] = frozenset(), *, has_re
     Protocol: Table Features for New and Existing Tables; Writer Requirements for Column Mapping.
     """
     readers = frozenset(name for name in names if name in FEATURES and FEATURES[name].reader) | more_readers
-    versions = [FEATURES[name].legacy_reader if name in FEATURES else None for name in readers]
-    legacy = [version for version in versions if version is not None]
-    if has_reader_list or len(legacy) < len(versions):
+    versions_without_lists = [FEATURES[name].legacy_reader if name in FEATURES else None for name in readers]
+    legacy_versions = [version for version in versions_without_lists if version is not None]
+    if has_reader_list or len(legacy_versions) < len(versions_without_lists):
         return Protocol(READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, readers, frozenset(names))
-    return Protocol(max(legacy, default=1), WRITER_FEATURES_VERSION, None, frozenset(names))
+    return Protocol(max(legacy_versions, default=1), WRITER_FEATURES_VERSION, None, frozenset(names))
 
 
-def _legacy(names: Set[str], *, may_have_others: bool = False) -> Protocol | None:
+def _protocol_without_lists(names: Set[str], *, may_have_others: bool = False) -> Protocol | None:
     """The lowest versions that stand for exactly these features; with may_have_others, for these and possibly others. None if
     there are no such versions.
     """
@@ -103,27 +104,27 @@ def _legacy(names: Set[str], *, may_have_others: bool = False) -> Protocol | Non
     return None
 
 
-def _lacking(current: Protocol, features: Iterable[str]) -> set[str]:
+def _lacking_features(current: Protocol, features: Iterable[str]) -> set[str]:
     """The features that the protocol lacks, of these and all that they need. If it has a writer list, a feature outside the list
     is lacking, even if the reader version implies it.
     """
     supported = supported_features(current)
     if current.writer_features is not None:
         supported &= current.writer_features
-    # A preview of a feature counts as the feature.
+    # If the protocol has a preview of a feature, it does not lack the feature.
     finals_of_previews = {FEATURES[name].stands_for for name in supported if name in FEATURES}
     return {name for name in _with_needs(set(features)) if name not in supported and name not in finals_of_previews}
 
 
-_OF_FIELDS = ("invariants", "generatedColumns", "identityColumns", "allowColumnDefaults", "geospatial")
+_FEATURES_OF_COLUMNS = ("invariants", "generatedColumns", "identityColumns", "allowColumnDefaults", "geospatial")
 
 
 def features_in_use(schema: StructType, properties: Properties) -> set[str]:
     """Names of the features that a table with this schema and these properties needs."""
     types = list(all_types(schema))
     by_type = {"timestampNtz": TIMESTAMP_NTZ, "variantType": VARIANT}
-    used = {feature for feature, kind in by_type.items() if kind in types}
-    rules = ((name, FEATURES[name].in_use) for name in _OF_FIELDS)
+    used = {feature for feature, data_type in by_type.items() if data_type in types}
+    rules = ((name, FEATURES[name].in_use) for name in _FEATURES_OF_COLUMNS)
     used |= {name for name, in_use in rules if in_use is not None and in_use(properties, schema)}
     if properties.get(column_mapping.MODE_PROPERTY, "none").lower() != "none":
         used.add("columnMapping")
@@ -136,7 +137,8 @@ def features_in_use(schema: StructType, properties: Properties) -> set[str]:
     return used | {row.name for row in finished if row.enabled_by is not None and properties.boolean(row.enabled_by)}
 
 
-_RAISED_BY_COLUMNS = {"geospatial", "variantType"}  # as delta-spark does
+# Features that a new column of such a type adds to the protocol automatically, as in delta-spark.
+_RAISED_BY_COLUMNS = {"geospatial", "variantType"}
 
 
 def raised_protocol(current: Protocol, schema: StructType, properties: Properties) -> Protocol:
@@ -149,7 +151,7 @@ def raised_protocol(current: Protocol, schema: StructType, properties: Propertie
     """
     used = features_in_use(schema, properties)
     current = with_features(current, used & (_RAISED_BY_COLUMNS | current_definition_settings().enabled_features))
-    lacking = _lacking(current, used)
+    lacking = _lacking_features(current, used)
     if not lacking:
         return current
     raise UnsupportedTableFeatureError(

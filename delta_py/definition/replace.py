@@ -75,15 +75,15 @@ def build_table(store: ObjectStore, mode: str, definition: TableDefinition, *, j
     if mode == "createIfNotExists":
         return snapshot.version
     if mode == "create" and join:
-        check_alike(snapshot, definition)
+        check_same_definition(snapshot, definition)
         return snapshot.version
     if mode == "create":
-        raise _exists(store, snapshot.version)
+        raise _exists_error(store, snapshot.version)
     return replace_table(snapshot, definition, OPERATIONS[mode])
 
 
 def has_table(store: ObjectStore) -> bool:
-    """Whether a readable table exists."""
+    """Whether there is a table. Raises what Snapshot.load raises for a table that cannot be read."""
     try:
         Snapshot.load(store)
     except TableNotFoundError:
@@ -95,12 +95,12 @@ def _create(store: ObjectStore, mode: str, definition: TableDefinition) -> int:
     """Create the table at a location without one; returns the version. Raises as build_table."""
     if mode == "replace":
         raise table_not_found(store)
-    check_definition(definition.config, store, read_version=-1)
+    check_definition(definition.config, store, read_version=-1)  # -1: there is no version before the first
     if mode != "createOrReplace":
         check_empty(store)
     try:
         return create_table(store, definition, OPERATIONS[mode])
-    except ProtocolChangedException:  # another writer was first
+    except ProtocolChangedException:  # another writer has created the table in the meantime
         if mode != "createIfNotExists":
             raise
         return Snapshot.load(store).version
@@ -117,7 +117,8 @@ def table_not_found(store: ObjectStore) -> TableNotFoundError:
     )
 
 
-def _exists(store: ObjectStore, version: int) -> TableAlreadyExistsError:
+def _exists_error(store: ObjectStore, version: int) -> TableAlreadyExistsError:
+    """The error for a create at a location with a table. version: its newest."""
     return TableAlreadyExistsError(
         f"The table at {store.root} already exists (version {version}); nothing was changed. Use createIfNotExists, "
         "createOrReplace, or another location.",
@@ -132,8 +133,8 @@ def _exists(store: ObjectStore, version: int) -> TableAlreadyExistsError:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """The actions of a commit that replaces an existing table. Small and picklable. protocol: None if unchanged. timestamp_ms: as
-    `on_log_of` returns it.
+    """The actions of a commit that replaces an existing table. Small and picklable. protocol: None if it does not change.
+    timestamp_ms: the time that the commit must have because its metadata names it; None for any time.
     """
 
     definition: TableDefinition
@@ -147,7 +148,7 @@ class Replacement:
         """Raises UnsupportedTableFeatureError for a table that could not be written afterwards."""
         protocol = with_features(snapshot.protocol, definition.config.features)
         metadata, at_ms = on_log_of(snapshot, protocol, _with_new_column_ids(snapshot, definition.metadata))
-        domains = tuple(_domains(snapshot, metadata, definition))
+        domains = tuple(_clustering_actions(snapshot, metadata, definition))
         return cls(definition, metadata, None if protocol == snapshot.protocol else protocol, domains, at_ms)
 
     def config(self, snapshot: Snapshot) -> TableConfig:
@@ -176,7 +177,8 @@ def replace_table(snapshot: Snapshot, definition: TableDefinition, operation: st
 
 
 def _with_new_column_ids(snapshot: Snapshot, metadata: Metadata) -> Metadata:
-    """The definition's metadata. New columns never get an id that a former column had."""
+    """The definition's metadata, with new ids and physical names for all columns. No column gets an id that a former column of
+    the table had."""
     config = TableConfig(snapshot.protocol, metadata)
     # A catalog that manages the table may demand properties that the new definition does not name.
     demanded = demanded_properties(snapshot.store, snapshot.config)
@@ -193,36 +195,40 @@ def _with_new_column_ids(snapshot: Snapshot, metadata: Metadata) -> Metadata:
 
 
 def _without_id(f: StructField) -> StructField:
+    """The field without its id, physical name and other keys of column mapping."""
     metadata = {key: value for key, value in f.metadata.items() if key not in column_mapping.OF_FIELDS}
     return replace(f, metadata=metadata)
 
 
-def _domains(snapshot: Snapshot, metadata: Metadata, definition: TableDefinition) -> Iterator[DomainMetadata]:
-    """The clustering of the new definition; without one, the clustering of the table is removed."""
+def _clustering_actions(snapshot: Snapshot, metadata: Metadata, definition: TableDefinition) -> Iterator[DomainMetadata]:
+    """The action that sets the clustering columns of the new definition; or, if it has none, one that removes the clustering of
+    the table; or nothing if neither is clustered."""
     columns = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
     if columns:
         config = TableConfig(snapshot.protocol, metadata)
         yield clustering_domain(config.schema, columns, column_mapping.mode(config.properties))
-    elif (present := snapshot.clustering_domain()) is not None:
-        yield replace(present, removed=True)
+    elif (old_domain := snapshot.clustering_domain()) is not None:
+        yield replace(old_domain, removed=True)
 
 
 # ---------------------------------------------------------------- an existing table with the same definition
 
 
-def check_alike(snapshot: Snapshot, definition: TableDefinition) -> None:
+def check_same_definition(snapshot: Snapshot, definition: TableDefinition) -> None:
     """Raises SchemaMismatchError when the table differs in columns, partitioning, clustering or a named property; for a
     definition without columns, only when a property differs.
     """
     new_metadata, metadata = definition.metadata, snapshot.metadata
     properties = snapshot.config.properties
     compared_properties = [
-        name for name in new_metadata.configuration if name not in definition.defaulted and not name.lower().startswith(_ASSIGNED)
+        name
+        for name in new_metadata.configuration
+        if name not in definition.defaulted and not name.lower().startswith(_GENERATED_PREFIXES)
     ]
     clustering = clustering_columns(snapshot.schema, snapshot.clustering_domain())
     new_clustering = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
-    differing = {
-        "DELTA_CREATE_TABLE_SCHEME_MISMATCH": _shape(snapshot.schema) != _shape(definition.config.schema),
+    differs_by_condition = {
+        "DELTA_CREATE_TABLE_SCHEME_MISMATCH": _comparable_schema(snapshot.schema) != _comparable_schema(definition.config.schema),
         "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING": metadata.partition_columns != new_metadata.partition_columns,
         "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING": clustering != new_clustering,
         "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY": any(
@@ -230,8 +236,10 @@ def check_alike(snapshot: Snapshot, definition: TableDefinition) -> None:
         ),
     }
     if not definition.config.schema.fields:
-        differing = {condition: differs for condition, differs in differing.items() if condition.endswith("PROPERTY")}
-    mismatch = next((condition for condition, differs in differing.items() if differs), None)
+        differs_by_condition = {
+            condition: differs for condition, differs in differs_by_condition.items() if condition.endswith("PROPERTY")
+        }
+    mismatch = next((condition for condition, differs in differs_by_condition.items() if differs), None)
     if mismatch is not None:
         raise SchemaMismatchError(
             f"There is a table at {snapshot.table_root} already, and it is not the one that was to be created: its columns, "
@@ -244,11 +252,12 @@ def check_alike(snapshot: Snapshot, definition: TableDefinition) -> None:
         )
 
 
-# Beginnings of the names, in lower case, of properties whose values the definition of a table invents.
-_ASSIGNED = ("delta.columnmapping.maxcolumnid", "delta.rowtracking.")
+# Beginnings, in lower case, of names of properties with generated values. They differ in each definition, so they are not
+# compared.
+_GENERATED_PREFIXES = ("delta.columnmapping.maxcolumnid", "delta.rowtracking.")
 
 
-def _shape(schema: StructType) -> StructType:
-    """Names, types, nullability, comments and the rules for values, without ids."""
+def _comparable_schema(schema: StructType) -> StructType:
+    """The schema with only those metadata of fields that must agree: comments, generation and identity, without ids."""
     keys = ("comment", GENERATION, identity_columns.START, identity_columns.STEP)
     return map_fields(schema, lambda f: replace(f, metadata={key: f.metadata[key] for key in keys if key in f.metadata}))

@@ -17,8 +17,8 @@ from delta_py.types.schema import StructType
 if TYPE_CHECKING:
     from delta_py.row_rules.write_state import WriteState
 
-_LONGEST_TRANSACTION_VERSION = 2**63 - 1
-# As the history names them.
+_GREATEST_TRANSACTION_VERSION = 2**63 - 1
+# The names of modes in the history, by the names that callers use.
 _SAVE_MODES = {
     "error": "ErrorIfExists",
     "errorifexists": "ErrorIfExists",
@@ -124,9 +124,9 @@ class WriteRequest:
         mode = self.save_mode
         self._check_texts()
         if str(self.partition_overwrite_mode).lower() not in ("static", "dynamic"):
-            raise _illegal("partitionOverwriteMode", self.partition_overwrite_mode, "static or dynamic")
+            raise _invalid_option_error("partitionOverwriteMode", self.partition_overwrite_mode, "static or dynamic")
         if self.replace_where is not None and not self.replace_where.strip():
-            raise _illegal("replaceWhere", self.replace_where, "a condition in SQL, such as \"day = '2024-05-01'\"")
+            raise _invalid_option_error("replaceWhere", self.replace_where, "a condition in SQL, such as \"day = '2024-05-01'\"")
         if self.replace_where is not None and mode != "Overwrite":
             raise InvalidOptionError(
                 f"replaceWhere goes with mode overwrite, and the mode is {self.mode}. Nothing was written. Use mode overwrite, "
@@ -138,7 +138,7 @@ class WriteRequest:
         numbers: dict[str, object] = {"maxRecordsPerFile": self.max_records_per_file, "targetFileSize": self.target_file_bytes}
         for option, number in numbers.items():
             if number is not None and (not isinstance(number, SupportsIndex) or index(number) <= 0):
-                raise _illegal(option, number, "a whole number of at least 1")
+                raise _invalid_option_error(option, number, "a whole number of at least 1")
         if self.isolation_level is not None:
             IsolationLevel.parse(self.isolation_level)
         self._check_transaction()
@@ -167,20 +167,20 @@ class WriteRequest:
 
     def _check_one_kind_of_overwrite(self) -> None:
         """Raise InvalidOptionError if more than one option says what an overwrite replaces."""
-        kinds = {
+        is_given_by_option = {
             "replaceWhere": self.replace_where is not None,
             "overwriteSchema": self.overwrite_schema,
             "partitionOverwriteMode=dynamic": self.is_dynamic,
         }
-        requested_kinds = [name for name, is_given in kinds.items() if is_given]
-        if len(requested_kinds) > 1:
+        given_options = [name for name, is_given in is_given_by_option.items() if is_given]
+        if len(given_options) > 1:
             mode = " (partitionOverwriteMode=static outweighs a session's setting)" if self.is_dynamic else ""
             raise InvalidOptionError(
-                f"{requested_kinds[0]} and {requested_kinds[1]} contradict each other: each says by itself which rows, "
+                f"{given_options[0]} and {given_options[1]} contradict each other: each says by itself which rows, "
                 f"or all, are replaced. Nothing was written. Give one of them{mode}.",
-                error_class=_CONTRADICTIONS[requested_kinds[0], requested_kinds[1]],
+                error_class=_CONTRADICTIONS[given_options[0], given_options[1]],
                 sql_state="42613",
-                options=requested_kinds,
+                options=given_options,
             )
 
     def _check_transaction(self) -> None:
@@ -196,10 +196,10 @@ class WriteRequest:
                 option=missing_option,
             )
         if self.txn_app_id == "":
-            raise _illegal("txnAppId", "", "a name of the application that is not empty")
-        longest = _LONGEST_TRANSACTION_VERSION
-        if version is not None and (type(version) is not int or not -longest - 1 <= version <= longest):
-            raise _illegal("txnVersion", version, "a whole number of 64 bits")
+            raise _invalid_option_error("txnAppId", "", "a name of the application that is not empty")
+        greatest = _GREATEST_TRANSACTION_VERSION
+        if version is not None and (type(version) is not int or not -greatest - 1 <= version <= greatest):
+            raise _invalid_option_error("txnVersion", version, "a whole number of 64 bits")
 
     def _check_texts(self) -> None:
         """Raises InvalidOptionError for text that is not valid Unicode: it has one half of a surrogate pair."""
@@ -221,6 +221,7 @@ class WriteRequest:
                 raise InvalidOptionError(f"{what} is not valid Unicode: {text[:100]!r}. Nothing was written.", option=what)
 
 
+# The error class of each pair of options that contradict each other.
 _CONTRADICTIONS = {
     ("replaceWhere", "overwriteSchema"): "DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE",
     ("replaceWhere", "partitionOverwriteMode=dynamic"): "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
@@ -228,7 +229,8 @@ _CONTRADICTIONS = {
 }
 
 
-def _illegal(option: str, value: object, expectation: str) -> InvalidOptionError:
+def _invalid_option_error(option: str, value: object, expectation: str) -> InvalidOptionError:
+    """The error for an invalid value of an option. expectation: what the value must be."""
     return InvalidOptionError(
         f"Invalid value {value!r} for option {option!r}: it must be {expectation}. Nothing was written.",
         option=option,

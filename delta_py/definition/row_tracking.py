@@ -31,9 +31,9 @@ from delta_py.write.rewrite import added
 FileKey: TypeAlias = tuple[str, str | None]
 """AddFile.key."""
 Numbered = TypeVar("Numbered", AddFile, ScanFile)
-# Files that a commit adds again; and how often a commit is tried while other writers are faster.
+# How many files one commit adds again at most; and how many conflicts with other writers are accepted.
 _FILES_A_COMMIT = 10_000
-_LOST_ROUNDS = 20
+_MAX_ATTEMPTS = 20
 
 
 def give_row_ids(store: ObjectStore) -> None:
@@ -43,32 +43,32 @@ def give_row_ids(store: ObjectStore) -> None:
     Transaction.commit when other writers change the files again and again.
     """
     snapshot = Snapshot.load(store)
-    _check_counted(snapshot)
+    _check_row_counts(snapshot)
     protocol = with_features(snapshot.protocol, {"rowTracking"})
     if protocol != snapshot.protocol:
         Transaction(snapshot).set_protocol(protocol).commit("UPGRADE PROTOCOL", {"newProtocol": protocol.to_json()})
-    _in_rounds(store, gives=True)
+    _change_ids_in_commits(store, gives=True)
 
 
 def take_row_ids(store: ObjectStore) -> bool:
     """Add the files that have row ids again without them, in separate commits; returns whether such files existed. The property
     delta.rowTrackingSuspended prevents commits from giving new ids. Raises as give_row_ids on conflicts.
     """
-    return _in_rounds(store, gives=False)
+    return _change_ids_in_commits(store, gives=False)
 
 
-def _in_rounds(store: ObjectStore, *, gives: bool) -> bool:
-    """Add files again with row ids (gives) or without, some in each commit, until no such file remains. Returns whether there
-    were any. Raises an error if another writer enables or suspends row ids in the meantime: then no further commit could
-    succeed.
+def _change_ids_in_commits(store: ObjectStore, *, gives: bool) -> bool:
+    """Add files again, some in each commit, until none remains: files without row ids get ids (gives), or files with ids lose
+    them. Returns whether there were such files. Raises an error if another writer enables or suspends row ids in the meantime:
+    then no further commit could succeed.
     """
     operation = "ROW TRACKING BACKFILL" if gives else "ROW TRACKING UNBACKFILL"
-    batch, conflict_count = 0, 0
+    commit_count, conflict_count = 0, 0
     while True:
         snapshot = Snapshot.load(store)
-        adds = _some_files(snapshot, with_ids=not gives)
+        adds = _adds_of_some_files(snapshot, with_ids=not gives)
         if not adds:
-            return batch > 0
+            return commit_count > 0
         # Ids can be given only if row tracking is not suspended, and removed only if it is.
         if snapshot.config.properties.boolean(ROW_TRACKING_SUSPENDED) is gives:
             raise suspended_row_tracking(store.root)
@@ -76,52 +76,58 @@ def _in_rounds(store: ObjectStore, *, gives: bool) -> bool:
             adds = tuple(replace(add, base_row_id=None, default_row_commit_version=None) for add in adds)
         transaction = Transaction(snapshot).read_files(add.path for add in adds).add(WrittenFiles(adds=adds))
         try:
-            transaction.commit(operation, {"batchId": str(batch)})
-            batch += 1
+            transaction.commit(operation, {"batchId": str(commit_count)})
+            commit_count += 1
         except DeltaConcurrentModificationException:  # another writer removed or changed a file
             conflict_count += 1
-            if conflict_count == _LOST_ROUNDS:
+            if conflict_count == _MAX_ATTEMPTS:
                 raise
 
 
-def without_ids(snapshot: Snapshot) -> int:
+def count_files_without_ids(snapshot: Snapshot) -> int:
     """The number of files without row ids."""
     return sum(batch.files["base_row_id"].null_count for batch in snapshot.file_batches())
 
 
 def renumbered(
-    then: Mapping[FileKey, Numbered], now: Mapping[FileKey, ScanFile], config: TableConfig, highest_row_id: int
+    past_files: Mapping[FileKey, Numbered], present_files: Mapping[FileKey, ScanFile], config: TableConfig, highest_row_id: int
 ) -> list[Numbered]:
     """Select the files that are in the table now and also in an earlier state, or in a clone, and must be added again for their
     row ids.
 
-    then: the files in that state. config: the table's, in that state. highest_row_id: of that state. The ids of that
+    past_files: the files in that state, by AddFile.key. present_files: the files now. config: the table's, in that state.
+    highest_row_id: of that state. The ids of that
     state are restored. A file that had no id there retains its present one, unless a row of that state may have the same id:
     this happens if the feature was dropped and enabled again between. A file that must have ids and has none gets new ones.
     """
     must_have = config.enabled("rowTracking") and not config.properties.boolean(ROW_TRACKING_SUSPENDED)
-    return [file for key, file in then.items() if key in now and _is_renumbered(file, now[key], highest_row_id, must_have)]
+    return [
+        file
+        for key, file in past_files.items()
+        if key in present_files and _must_be_added_again(file, present_files[key], highest_row_id, must_have)
+    ]
 
 
-def _is_renumbered(file: AddFile | ScanFile, present: ScanFile, highest_row_id: int, must_have: bool) -> bool:
-    """As renumbered, for one file. file: in that state. must_have: whether files of that state must have ids."""
+def _must_be_added_again(file: AddFile | ScanFile, present_file: ScanFile, highest_row_id: int, must_have: bool) -> bool:
+    """Whether a file must be added again, by the rules of `renumbered`. file, present_file: the file in the earlier state, and
+    now. must_have: whether files of that state must have ids."""
     if file.base_row_id is not None:
-        return _ids(file) != _ids(present)
-    return must_have if present.base_row_id is None else present.base_row_id <= highest_row_id
+        return _ids_of(file) != _ids_of(present_file)
+    return must_have if present_file.base_row_id is None else present_file.base_row_id <= highest_row_id
 
 
-def _ids(file: AddFile | ScanFile) -> tuple[int | None, int | None]:
+def _ids_of(file: AddFile | ScanFile) -> tuple[int | None, int | None]:
     return file.base_row_id, file.default_row_commit_version
 
 
-def _some_files(snapshot: Snapshot, *, with_ids: bool) -> tuple[AddFile, ...]:
-    """Return files that have ids, or files that have none."""
+def _adds_of_some_files(snapshot: Snapshot, *, with_ids: bool) -> tuple[AddFile, ...]:
+    """Adds for some files that have ids, or that have none: at most _FILES_A_COMMIT."""
     scan = plan_scan(snapshot, None, None, ScanOptions(keep_all=True))
     files = (file for file in scan.scan_files() if (file.base_row_id is not None) is with_ids)
     return tuple(added(file, data_change=False) for file in islice(files, _FILES_A_COMMIT))
 
 
-def _check_counted(snapshot: Snapshot) -> None:
+def _check_row_counts(snapshot: Snapshot) -> None:
     """Raise UnsupportedOperationError if a file that needs ids has no row count: a file takes as many ids as it has rows."""
     scan = plan_scan(snapshot, None, None, ScanOptions(keep_all=True))
     uncounted = sum(num_records(added(file)) is None for file in scan.scan_files() if file.base_row_id is None)

@@ -26,19 +26,20 @@ def timestamped_properties(snapshot: Snapshot, configuration: Mapping[str, str])
     If the commit turns on in-commit timestamps, the properties say since which version and time commits have them. Then the
     commit must have that time, and be the version after the snapshot's.
     """
-    since = {name.lower() for name in SINCE}
-    properties = {name: value for name, value in configuration.items() if name.lower() not in since}
+    start_names = {name.lower() for name in SINCE}
+    properties = {name: value for name, value in configuration.items() if name.lower() not in start_names}
     if not Properties(properties).boolean(ENABLED):
         return properties, None
-    present = snapshot.config.properties
-    if present.boolean(ENABLED):
-        return properties | {name: present[name] for name in SINCE if name in present}, None
+    current_properties = snapshot.config.properties
+    if current_properties.boolean(ENABLED):
+        return properties | {name: current_properties[name] for name in SINCE if name in current_properties}, None
     at_ms = max(time.time_ns() // 1_000_000, snapshot.timestamp_ms + 1)
     return properties | dict(zip(SINCE, (str(snapshot.version + 1), str(at_ms)), strict=True)), at_ms
 
 
 def transaction_at(snapshot: Snapshot, at_ms: int | None, isolation: IsolationLevel | None = None) -> Transaction:
-    """A transaction at the time that `timestamped_properties` returned."""
+    """A transaction on the snapshot. at_ms: the time that its commit must have, from timestamped_properties. Then it must also be
+    the next version, because the properties name its version; None for a commit at any time."""
     if at_ms is None:
         return Transaction(snapshot, isolation=isolation)
     return Transaction(snapshot, isolation=isolation, clock_ms=lambda: at_ms).must_be_next()

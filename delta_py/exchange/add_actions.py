@@ -12,9 +12,10 @@ from delta_py.scan.file_pruner import partition_texts, typed_partition_values
 from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats import has_bounds, json_to_struct
 from delta_py.statistics.stats_columns import stats_columns
-from delta_py.types.schema import ArrayType, MapType, Path, find_path, leaves
+from delta_py.types.schema import ArrayType, DataType, MapType, Path, find_path, leaves
 
-_SECTIONS = {"nullCount": "null_count", "minValues": "min", "maxValues": "max"}
+# The fields of the statistics in the log, and the columns of the result that show them.
+_STATS_COLUMNS = {"nullCount": "null_count", "minValues": "min", "maxValues": "max"}
 
 
 def add_actions(snapshot: Snapshot, flatten: bool = False, *, timezone: str = "UTC") -> pa.Table:
@@ -26,13 +27,15 @@ def add_actions(snapshot: Snapshot, flatten: bool = False, *, timezone: str = "U
     files = snapshot.files()
     config = snapshot.config
     mode, collected = config.column_mapping_mode, set(stats_columns(config))
-    named = ((path, physical_path(config.schema, path, mode), leaf.data_type) for path, leaf in leaves(config.schema))
-    named = ((path, name, kind) for path, name, kind in named if name in collected and not isinstance(kind, ArrayType | MapType))
-    physical, kinds = {}, {}
-    for path, name, kind in named:
-        physical[name], kinds[name] = path, kind
+    # The columns with statistics, by their physical paths: the logical path, and the type.
+    logical_paths: dict[Path, Path] = {}
+    types: dict[Path, DataType] = {}
+    for path, leaf in leaves(config.schema):
+        physical = physical_path(config.schema, path, mode)
+        if physical in collected and not isinstance(leaf.data_type, ArrayType | MapType):
+            logical_paths[physical], types[physical] = path, leaf.data_type
     texts = files["stats"].combine_chunks()
-    stats = json_to_struct(texts, kinds, tight_bounds=False)
+    stats = json_to_struct(texts, types, tight_bounds=False)
     columns: dict[str, pa.Array] = {
         "path": files["path"].combine_chunks(),
         "size_bytes": files["size"].combine_chunks(),
@@ -40,30 +43,32 @@ def add_actions(snapshot: Snapshot, flatten: bool = False, *, timezone: str = "U
         "num_records": stats.field("numRecords"),
     }
     sections = {
-        shown: {
-            name: _leaf(stats, (section, *path))
-            for path, name in physical.items()
-            if section == "nullCount" or has_bounds(kinds[path])
+        column_name: {
+            path: _nested_array(stats, (section, *physical))
+            for physical, path in logical_paths.items()
+            if section == "nullCount" or has_bounds(types[physical])
         }
-        for section, shown in _SECTIONS.items()
+        for section, column_name in _STATS_COLUMNS.items()
     }
-    sections["partition"] = {(name,): values for name, values in _partitions(snapshot, files, timezone)}
+    sections["partition"] = {(name,): values for name, values in _typed_partitions(snapshot, files, timezone)}
     for section, values in sections.items():
         if flatten:
             columns.update({".".join((section, *path)): array for path, array in values.items()})
         elif values:
-            columns[section] = _struct(values)
+            columns[section] = _nested_struct(values)
     return pa.table(columns)
 
 
-def _leaf(stats: pa.StructArray, path: Path) -> pa.Array:
+def _nested_array(stats: pa.StructArray, path: Path) -> pa.Array:
+    """The values of a nested field; null where a parent is null."""
     array: pa.Array = stats
     for name in path:
         array = array.flatten()[array.type.get_field_index(name)]
     return array
 
 
-def _partitions(snapshot: Snapshot, files: pa.Table, timezone: str) -> Iterator[tuple[str, pa.Array]]:
+def _typed_partitions(snapshot: Snapshot, files: pa.Table, timezone: str) -> Iterator[tuple[str, pa.Array]]:
+    """Yield each partition column's name, and its values for the files in the column's type."""
     config = snapshot.config
     batches = files.select(["partition_values"]).combine_chunks().to_batches()
     for name, physical in zip(config.partition_columns, config.physical_partition_columns, strict=True):
@@ -72,10 +77,10 @@ def _partitions(snapshot: Snapshot, files: pa.Table, timezone: str) -> Iterator[
         yield name, typed_partition_values(texts, column, timezone)
 
 
-def _struct(values: dict[Path, pa.Array]) -> pa.StructArray:
+def _nested_struct(values: dict[Path, pa.Array]) -> pa.StructArray:
     """Nested structs of the values by path."""
-    heads: dict[str, dict[Path, pa.Array]] = {}
+    by_first_name: dict[str, dict[Path, pa.Array]] = {}
     for path, array in values.items():
-        heads.setdefault(path[0], {})[path[1:]] = array
-    arrays = [inner[()] if () in inner else _struct(inner) for inner in heads.values()]
-    return pa.StructArray.from_arrays(arrays, names=list(heads))
+        by_first_name.setdefault(path[0], {})[path[1:]] = array
+    arrays = [nested[()] if () in nested else _nested_struct(nested) for nested in by_first_name.values()]
+    return pa.StructArray.from_arrays(arrays, names=list(by_first_name))

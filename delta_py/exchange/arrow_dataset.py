@@ -41,7 +41,8 @@ from delta_py.types.schema import (
 )
 from delta_py.types.type_walk import all_types
 
-# Bounds of floats say nothing about NaN, for which some filters are true; those of binary values are not recorded.
+# Types whose bounds become guarantees. Bounds of floats do not: they say nothing about NaN, for which some filters are true.
+# Binary values have no bounds in the log.
 _BOUNDED = ("byte", "short", "integer", "long", "string", "date", "timestamp", "timestamp_ntz")
 
 
@@ -67,23 +68,23 @@ def arrow_dataset(
     schema = schema or to_arrow_schema(snapshot.schema)
     in_memory = pa.array([why_in_memory(snapshot.config) is not None] * scan.files.num_rows, pa.bool_())
     has_vector = scan.files["deletion_vector"].is_valid().combine_chunks()
-    is_read = pc.or_(in_memory, has_vector)
-    on_disk = scan.files.filter(pc.invert(is_read))
+    is_read_now = pc.or_(in_memory, has_vector)
+    fragment_files = scan.files.filter(pc.invert(is_read_now))
     options = read_options or ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
     file_format = ds.ParquetFileFormat(
         read_options=options, default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True)
     )
     schema = _with_dictionaries(schema, options.dictionary_columns or ())
-    sizes = dict(zip(on_disk["path"].to_pylist(), on_disk["size"].to_pylist(), strict=True))
+    sizes = dict(zip(fragment_files["path"].to_pylist(), fragment_files["size"].to_pylist(), strict=True))
     files = filesystem or pa_fs.PyFileSystem(StoreFileSystem(snapshot.store, sizes))
     fragments = [
         file_format.make_fragment(path, filesystem=files, partition_expression=guarantee)
-        for path, guarantee in zip(sizes, _guarantees(ds, snapshot.config, on_disk, timezone), strict=True)
+        for path, guarantee in zip(sizes, _guarantees(ds, snapshot.config, fragment_files, timezone), strict=True)
     ]
     dataset = ds.FileSystemDataset(fragments, schema, file_format, files)
-    if on_disk.num_rows == scan.files.num_rows:
+    if fragment_files.num_rows == scan.files.num_rows:
         return dataset
-    rows = _rows_of(scan, scan.files.filter(is_read)).cast(schema)
+    rows = _read_rows(scan, scan.files.filter(is_read_now)).cast(schema)
     return ds.UnionDataset(schema, [dataset, ds.InMemoryDataset(rows, schema=schema)])
 
 
@@ -92,12 +93,15 @@ def why_in_memory(config: TableConfig) -> str | None:
     if config.column_mapping_mode != "none":
         return "its columns have other names in the files (column mapping)"
     for column in config.schema.fields:
-        if column.metadata.keys() & {TYPE_CHANGES, DECLARED_TYPE} or any(map(_is_read_otherwise, all_types(column.data_type))):
+        if column.metadata.keys() & {TYPE_CHANGES, DECLARED_TYPE} or any(
+            map(_is_read_in_other_form, all_types(column.data_type))
+        ):
             return f"pyarrow reads values of the column {column.name} in another form"
     return None
 
 
-def _is_read_otherwise(data_type: DataType) -> bool:
+def _is_read_in_other_form(data_type: DataType) -> bool:
+    """Whether pyarrow reads values of the type in another form than this library does."""
     return data_type in (VARIANT, VOID) or isinstance(data_type, GeospatialType)
 
 
@@ -109,7 +113,8 @@ def _with_dictionaries(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     return schema
 
 
-def _rows_of(scan: Scan, files: pa.Table) -> pa.Table:
+def _read_rows(scan: Scan, files: pa.Table) -> pa.Table:
+    """The rows of these files of the scan, read by this library."""
     planned = (file for batch in files.to_batches(max_chunksize=4096) for file in scan_files(batch))
     return pa.Table.from_batches(read_files(scan.state, planned), schema=to_arrow_schema(scan.output_schema))
 
@@ -130,12 +135,13 @@ def _guarantees(ds: Any, config: TableConfig, files: pa.Table, timezone: str) ->
             facts.append(field == value if value.is_valid else field.is_null())
     for column in columns:
         _add_bounds(ds.field(column.name), stats, column, facts_by_file)
-    return [_all(ds, facts) for facts in facts_by_file]
+    return [_conjunction(ds, facts) for facts in facts_by_file]
 
 
 def _is_bounded(column: StructField) -> bool:
-    kind = column.data_type
-    return isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in _BOUNDED)
+    """Whether the column's statistics become a part of the guarantee."""
+    data_type = column.data_type
+    return isinstance(data_type, DecimalType) or (isinstance(data_type, PrimitiveType) and data_type.name in _BOUNDED)
 
 
 def _add_bounds(field: Any, stats: FileStats, column: StructField, facts_by_file: Sequence[list[Any]]) -> None:
@@ -145,21 +151,22 @@ def _add_bounds(field: Any, stats: FileStats, column: StructField, facts_by_file
     minimum, maximum = stats.minimum.get(path), stats.maximum.get(path)
     null_counts = stats.null_count.get(path, unknown).to_pylist()
     row_counts = stats.num_records.to_pylist()
-    for number, facts in enumerate(facts_by_file):
-        null_count, row_count = null_counts[number], row_counts[number]
+    for index, facts in enumerate(facts_by_file):
+        null_count, row_count = null_counts[index], row_counts[index]
         if null_count is not None and null_count == row_count:
             facts.append(field.is_null())
             continue
         if null_count == 0:
             facts.append(field.is_valid())
         for bound, is_lower in ((minimum, True), (maximum, False)):
-            if bound is not None and bound[number].is_valid:
-                fact = field >= bound[number] if is_lower else field <= bound[number]
-                # pyarrow understands `bound or null` in this order; a null is in no bounds.
+            if bound is not None and bound[index].is_valid:
+                fact = field >= bound[index] if is_lower else field <= bound[index]
+                # A null is within no bounds, so it needs a condition of its own. pyarrow understands it only in this order.
                 facts.append(fact if null_count == 0 else fact | field.is_null())
 
 
-def _all(ds: Any, facts: Sequence[Any]) -> Any:
+def _conjunction(ds: Any, facts: Sequence[Any]) -> Any:
+    """An expression of pyarrow that is true if all facts are; always true without facts. ds: the module pyarrow.dataset."""
     if not facts:
         return ds.scalar(True)
     result = facts[0]

@@ -21,7 +21,8 @@ from delta_py.storage.store import ObjectStore
 
 
 class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
-    """sizes: known sizes of files in bytes, by path, which save requests."""
+    """A file system of pyarrow over a store. sizes: the sizes of files in bytes, by path, where the caller knows them. They save
+    a request for each file, and such a path is used unchanged, so it may be absolute."""
 
     def __init__(self, store: ObjectStore, sizes: Mapping[str, int] | None = None) -> None:
         self.store, self.sizes = store, dict(sizes or {})
@@ -44,19 +45,24 @@ class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
     # ------------------------------------------------------------ looking
 
     def get_file_info(self, paths: Iterable[str]) -> list[Any]:
-        return [self._info(path) for path in paths]
+        return [self._file_info(path) for path in paths]
 
-    def _info(self, path: str) -> Any:
-        name = _relative(path)
-        directory, _, last = name.rpartition("/")
-        info = next((info for info in self.store.list_from(directory, last) if info.path == name), None) if last else None
+    def _file_info(self, path: str) -> Any:
+        """pyarrow's FileInfo of a file or directory, or of type NotFound. A path is a directory if there are files below it."""
+        name = _store_path(path)
+        directory, _, file_name = name.rpartition("/")
+        info = (
+            next((info for info in self.store.list_from(directory, file_name) if info.path == name), None) if file_name else None
+        )
         if info is not None:
-            return pa_fs.FileInfo(path, pa_fs.FileType.File, size=info.size_bytes, mtime=_time(info.modification_time_ms))
+            return pa_fs.FileInfo(path, pa_fs.FileType.File, size=info.size_bytes, mtime=_utc_time(info.modification_time_ms))
         is_directory = not name or next(iter(self.store.list_recursive(name)), None) is not None
         return pa_fs.FileInfo(path, pa_fs.FileType.Directory if is_directory else pa_fs.FileType.NotFound)
 
     def get_file_info_selector(self, selector: Any) -> list[Any]:
-        base = _relative(selector.base_dir)
+        """The files and directories below a directory, as pyarrow's FileSelector asks for them: all, or only its direct children.
+        Directories are those that contain files. Raises FileNotFoundError."""
+        base = _store_path(selector.base_dir)
         prefix = f"{base}/" if base else ""
         files = list(self.store.list_recursive(base))
         if not files and base and not selector.allow_not_found:
@@ -64,26 +70,28 @@ class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
         infos: list[Any] = []
         directories: set[str] = set()
         for info in files:
-            inner = info.path.removeprefix(prefix)
-            *parents, _ = inner.split("/")
+            relative_path = info.path.removeprefix(prefix)
+            *parents, _ = relative_path.split("/")
             directories |= {prefix + "/".join(parents[: depth + 1]) for depth in range(len(parents))}
             if selector.recursive or not parents:
-                mtime = _time(info.modification_time_ms)
+                mtime = _utc_time(info.modification_time_ms)
                 infos.append(pa_fs.FileInfo(info.path, pa_fs.FileType.File, size=info.size_bytes, mtime=mtime))
-        shown = directories if selector.recursive else {name for name in directories if "/" not in name.removeprefix(prefix)}
-        return [*infos, *(pa_fs.FileInfo(name, pa_fs.FileType.Directory) for name in sorted(shown))]
+        shown_directories = (
+            directories if selector.recursive else {name for name in directories if "/" not in name.removeprefix(prefix)}
+        )
+        return [*infos, *(pa_fs.FileInfo(name, pa_fs.FileType.Directory) for name in sorted(shown_directories))]
 
     # ------------------------------------------------------------ reading and writing
 
     def open_input_file(self, path: str) -> pa.NativeFile:
         size = self.sizes.get(path)
-        return self.store.open_input(path if size is not None else _relative(path), size, is_sure=size is not None)
+        return self.store.open_input(path if size is not None else _store_path(path), size, is_sure=size is not None)
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
         return self.open_input_file(path)
 
     def open_output_stream(self, path: str, metadata: Mapping[str, str] | None = None) -> pa.NativeFile:
-        return self.store.open_output(_relative(path))
+        return self.store.open_output(_store_path(path))
 
     def open_append_stream(self, path: str, metadata: Mapping[str, str] | None = None) -> pa.NativeFile:
         raise UnsupportedOperationError(f"Nothing can be appended to the object {path}. Write a new one.")
@@ -94,7 +102,7 @@ class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
         """Directories appear with their first file."""
 
     def delete_dir(self, path: str) -> None:
-        for info in list(self.store.list_recursive(_relative(path))):
+        for info in list(self.store.list_recursive(_store_path(path))):
             self.store.delete(info.path)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
@@ -106,7 +114,7 @@ class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
         )
 
     def delete_file(self, path: str) -> None:
-        self.store.delete(_relative(path))
+        self.store.delete(_store_path(path))
 
     def move(self, src: str, dest: str) -> None:
         self.copy_file(src, dest)
@@ -118,9 +126,10 @@ class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
                 target.write(data)
 
 
-def _relative(path: str) -> str:
+def _store_path(path: str) -> str:
+    """The path relative to the store's root, without slashes at its begin and end."""
     return path.strip("/")
 
 
-def _time(milliseconds: int) -> datetime:
+def _utc_time(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -1,4 +1,4 @@
-"""Filters on partition columns as deltalake takes them: a list of (column, operator, value), all of which must hold.
+"""Filters on partition columns as deltalake takes them: a list of (column, operator, value), combined with AND.
 
     partition_condition(schema, ["day"], [("day", ">=", date(2024, 5, 1)), ("hour", "in", [1, 2])])    # SQL
 
@@ -25,18 +25,19 @@ def partition_condition(schema: StructType, partition_columns: Sequence[str], fi
     Raises SchemaMismatchError for a column that the table lacks or that is no partition column; InvalidOptionError for a filter
     of another form; ValueError for a value that no partition can have.
     """
-    conditions = [_condition(schema, partition_columns, each) for each in filters]
+    conditions = [_filter_condition(schema, partition_columns, partition_filter) for partition_filter in filters]
     return " AND ".join(f"({condition})" for condition in conditions) or None
 
 
-def _condition(schema: StructType, partition_columns: Sequence[str], each: Sequence[Any]) -> str:
-    """One filter (column, operator, value) as SQL. Its empty text means null, as with deltalake."""
-    if len(each) != 3:
-        raise _invalid(each)
-    column, operator, value = each
+def _filter_condition(schema: StructType, partition_columns: Sequence[str], partition_filter: Sequence[Any]) -> str:
+    """One filter (column, operator, value) as SQL. An empty text as value means null, as with deltalake. Raises as
+    partition_condition."""
+    if len(partition_filter) != 3:
+        raise _invalid_filter_error(partition_filter)
+    column, operator, value = partition_filter
     is_list = isinstance(value, list | tuple | set)
     if not (operator in _LISTS and is_list) and not (operator in _COMPARISONS and not is_list):
-        raise _invalid(each)
+        raise _invalid_filter_error(partition_filter)
     if column not in partition_columns:
         what = "is no partition column of the table" if schema.find(column) else "is not in the table"
         raise SchemaMismatchError(
@@ -47,10 +48,10 @@ def _condition(schema: StructType, partition_columns: Sequence[str], each: Seque
         )
     name = quoted(column)
     if is_list:
-        return f"{name} {_LISTS[operator]} ({', '.join(_literal(item) for item in value)})"
+        return f"{name} {_LISTS[operator]} ({', '.join(_text_literal(item) for item in value)})"
     if value == "" or value is None:
         return f"{name} IS {'NOT ' if operator == '!=' else ''}NULL"
-    return f"{name} {operator} {_literal(value)}"
+    return f"{name} {operator} {_text_literal(value)}"
 
 
 def partition_text(value: Any) -> str:
@@ -75,14 +76,16 @@ def partition_text(value: Any) -> str:
             )
 
 
-def _literal(value: Any) -> str:
+def _text_literal(value: Any) -> str:
+    """A value as a text in SQL, with quotes around it."""
     escaped = partition_text(value).replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
-def _invalid(each: Sequence[Any]) -> InvalidOptionError:
+def _invalid_filter_error(partition_filter: Sequence[Any]) -> InvalidOptionError:
+    """The error for a filter that is not (column, operator, value), or has another operator."""
     return InvalidOptionError(
-        f"{tuple(each)!r} is no filter on partitions. Give (column, operator, value) with one of {', '.join(_COMPARISONS)}, or "
-        "(column, 'in' or 'not in', [values]).",
+        f"{tuple(partition_filter)!r} is no filter on partitions. Give (column, operator, value) with one of "
+        f"{', '.join(_COMPARISONS)}, or (column, 'in' or 'not in', [values]).",
         option="partition_filters",
     )

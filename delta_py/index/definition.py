@@ -24,7 +24,7 @@ from delta_py.types.schema import Path
 
 DIRECTORY = "_pydelta_index"
 PREFIX = "pydelta.index."
-FORMAT = 1
+FORMAT = 1  # of the domain and of segments; an index of another format is not used
 is_name = re.compile(r"[A-Za-z0-9_]{1,100}").fullmatch
 
 
@@ -34,8 +34,8 @@ class UnknownIndexError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A file of an index. path: below the table's root. rows: pairs of hash and file. files: number of data files that it
-    covers."""
+    """The entry in the log for a file of an index. path: below the table's root. rows: its number of (hash, data file) pairs.
+    files: the number of data files that it covers. bytes: its size."""
 
     path: str
     rows: int
@@ -45,7 +45,8 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
-    """column: the physical path. kind: as in hashing.value_kind."""
+    """An index as the log records it. column: the physical path of the indexed column. kind: which types of values it is for,
+    from hashing.value_kind."""
 
     name: str
     column: Path
@@ -64,19 +65,19 @@ class IndexDefinition:
         return replace(self, segments=segments)
 
     def as_domain(self, *, removed: bool = False) -> DomainMetadata:
-        parts = {"format": FORMAT, "column": self.column, "kind": self.kind, "hash": HASH}
-        text = orjson.dumps({**parts, "segments": [asdict(segment) for segment in self.segments]}).decode()
+        fields = {"format": FORMAT, "column": self.column, "kind": self.kind, "hash": HASH}
+        text = orjson.dumps({**fields, "segments": [asdict(segment) for segment in self.segments]}).decode()
         return DomainMetadata(self.domain, text, removed)
 
     @classmethod
     def of(cls, domain: DomainMetadata) -> Self:
-        """Raises UnknownIndexError."""
+        """The index in a metadata domain. Raises UnknownIndexError for a domain that this version cannot read."""
         name = domain.domain.removeprefix(PREFIX)
         try:
             value = orjson.loads(domain.configuration)
             if (value["format"], value["hash"]) != (FORMAT, HASH):
                 raise UnknownIndexError(f"its format is {value['format']!r}, with hashes {value['hash']!r}")
-            segments = tuple(_segment(**part) for part in value["segments"])
+            segments = tuple(_checked_segment(**part) for part in value["segments"])
             column, kind = tuple(value["column"]), value["kind"]
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise UnknownIndexError("it is damaged") from error
@@ -87,7 +88,8 @@ class IndexDefinition:
         return cls(name, column, kind, segments)
 
 
-def _segment(*, path: str, rows: int, files: int, bytes: int) -> Segment:
+def _checked_segment(*, path: str, rows: int, files: int, bytes: int) -> Segment:
+    """A segment from the JSON of the domain. Raises TypeError for values of wrong types."""
     numbers = (rows, files, bytes)
     if type(path) is not str or not all(type(number) is int and number >= 0 for number in numbers):
         raise TypeError("no segment")

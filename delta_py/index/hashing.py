@@ -31,7 +31,7 @@ _KINDS = {
     **dict.fromkeys(("float", "double"), "floating"),
     **{name: name for name in ("boolean", "date", "timestamp", "timestamp_ntz", "string", "binary")},
 }
-_END_BYTES = 64  # of a text, from each end
+_END_BYTES = 64  # how many bytes at each end of a text the hash covers
 _SEED = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -47,6 +47,7 @@ def value_kind(path_fields: Sequence[StructField]) -> str | None:
 
 
 def kind_of_type(data_type: DataType) -> str | None:
+    """The kind of a type's values, such as `integral` or `decimal:2`; None for a type without one."""
     match data_type:
         case PrimitiveType(name):
             return _KINDS.get(name)
@@ -56,26 +57,26 @@ def kind_of_type(data_type: DataType) -> str | None:
 
 
 def hashes(array: pa.Array, kind: str) -> Hashes:
-    """array: of a type of this kind, without nulls."""
+    """The hash of each value. array: of a type of this kind, without nulls."""
     assert array.null_count == 0
     if kind in ("string", "binary"):
-        return _of_texts(array)
+        return _hashes_of_texts(array)
     if kind.startswith("decimal"):
         words = _words(array.cast(pa.decimal128(38, array.type.scale))).reshape(-1, 2)
-        return _mixed(words[:, 0] ^ _mixed(words[:, 1] + _SEED))
+        return _mixed_bits(words[:, 0] ^ _mixed_bits(words[:, 1] + _SEED))
     if kind == "floating":
         numbers = array.cast(pa.float64()).to_numpy() + 0.0  # -0.0 becomes 0.0
         # NaN has many forms in bits, and Spark treats all of them as equal.
-        return _mixed(np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64))
+        return _mixed_bits(np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64))
     if kind == "date":
         array = array.cast(pa.int32())
     elif kind.startswith("timestamp"):
         array = array.cast(pa.timestamp("us", array.type.tz))
-    return _mixed(_words(array.cast(pa.int64())))
+    return _mixed_bits(_words(array.cast(pa.int64())))
 
 
 def _words(array: pa.Array) -> Hashes:
-    """The bytes of a fixed-width array, eight per word."""
+    """The values of an array of 64-bit or 128-bit numbers as words of 64 bits: one or two for each value."""
     width = array.type.bit_width // 64
     buffer = array.buffers()[1]
     if buffer is None:
@@ -84,7 +85,7 @@ def _words(array: pa.Array) -> Hashes:
     return words[array.offset * width :]
 
 
-def _mixed(words: Hashes) -> Hashes:
+def _mixed_bits(words: Hashes) -> Hashes:
     """A bijection of 64 bits: all bits of the result depend on all bits of the word."""
     words = words + _SEED
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -92,32 +93,34 @@ def _mixed(words: Hashes) -> Hashes:
     return words ^ (words >> np.uint64(31))
 
 
-def _of_texts(array: pa.Array) -> Hashes:
+def _hashes_of_texts(array: pa.Array) -> Hashes:
     """The hash of each value's length and of its bytes: at most _END_BYTES at the beginning, and as many at the end."""
-    large = array.cast(pa.large_binary())
-    if not len(large):
+    large_array = array.cast(pa.large_binary())
+    if not len(large_array):
         return np.zeros(0, np.uint64)
-    _, ends, data = large.buffers()
-    offsets = np.frombuffer(ends, np.int64, count=large.offset + len(large) + 1)[large.offset :]
+    _, offsets_buffer, data = large_array.buffers()
+    offsets = np.frombuffer(offsets_buffer, np.int64, count=large_array.offset + len(large_array) + 1)[large_array.offset :]
     start, stop = int(offsets[0]), int(offsets[-1])
     content = b"" if data is None else memoryview(data)[start:stop].tobytes()
     # One word starting at each byte; the last ones are padded with zeros.
     words = np.ndarray(len(content) + 1, np.dtype("<u8"), content + bytes(8), strides=(1,))
     starts, lengths = offsets[:-1] - start, np.diff(offsets)
-    result = _mixed(lengths.astype(np.uint64))
-    head = np.minimum(lengths, _END_BYTES)
-    tail = np.minimum(lengths - head, _END_BYTES)
-    for begins, counts in ((starts, head), (starts + lengths - tail, tail)):
-        result = _absorbed(result, words, begins, counts)
+    result = _mixed_bits(lengths.astype(np.uint64))
+    head_counts = np.minimum(lengths, _END_BYTES)
+    tail_counts = np.minimum(lengths - head_counts, _END_BYTES)
+    for begins, counts in ((starts, head_counts), (starts + lengths - tail_counts, tail_counts)):
+        result = _with_bytes_mixed_in(result, words, begins, counts)
     return result
 
 
-def _absorbed(result: Hashes, words: Hashes, begins: Any, counts: Any) -> Hashes:
-    """Absorb `counts` bytes from `begins` on into the hashes, one word of all texts at a time."""
-    for place in range(0, int(counts.max()), 8):
-        rows = np.flatnonzero(counts > place)
-        byte_counts = np.minimum(counts[rows] - place, 8).astype(np.uint64)
+def _with_bytes_mixed_in(result: Hashes, words: Hashes, begins: Any, counts: Any) -> Hashes:
+    """The hashes of all texts, with some bytes of each text mixed in, eight bytes of all texts at a time. The array `result` is
+    changed in place, and returned. words: for each byte of the content, the word that begins there. begins, counts: for each
+    text, the position of the first byte, and the number of bytes."""
+    for byte_index in range(0, int(counts.max()), 8):
+        rows = np.flatnonzero(counts > byte_index)
+        byte_counts = np.minimum(counts[rows] - byte_index, 8).astype(np.uint64)
         # A word is read in one piece. Bytes in it that do not belong to these `counts` bytes become 0.
         mask = np.uint64(0xFFFFFFFFFFFFFFFF) >> (np.uint64(64) - byte_counts * np.uint64(8))
-        result[rows] = _mixed(result[rows] ^ _mixed(words[begins[rows] + place] & mask))
+        result[rows] = _mixed_bits(result[rows] ^ _mixed_bits(words[begins[rows] + byte_index] & mask))
     return result

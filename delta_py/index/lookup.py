@@ -1,4 +1,4 @@
-"""Point lookups: the table's indexes tell which of the files that statistics have kept may hold a value.
+"""Point lookups: the table's indexes tell which of the files that remain after pruning by statistics may hold a value.
 
     lookup = IndexLookup.of(snapshot, predicate)          # None if no index applies to the predicate
     mask = lookup.keeps(files)                            # files: with path and size
@@ -35,17 +35,19 @@ from delta_py.types.schema import Path, find_path, to_arrow_type
 
 _log = logging.getLogger("delta_py")
 
-_MOST_VALUES = 1000
-# For files in the legacy calendar, older instants differ by the session's time zone. They shift by less than a day.
+_MOST_VALUES = 1000  # constants in an IN list; the index is not used for a longer list
+# An index is not used for older instants. In files that were written with the legacy calendar, their stored values depend on the
+# session's time zone, by less than a day.
 _FIRST_FIXED_INSTANT = datetime(1900, 1, 2, tzinfo=UTC)
 _THREADS = 8
-_MOST_WARNINGS = 1000
+_MOST_WARNINGS = 1000  # so that the memory for warnings is limited
 _warned: set[tuple[str, str]] = set()
 
 
 @dataclass(frozen=True, slots=True)
-class _Sought:
-    """Values of which the physical column must have one."""
+class _LookupValues:
+    """Constants of a predicate: rows match only if the column has one of these values. column: the physical path. hashes: of the
+    constants, sorted and distinct."""
 
     column: Path
     kind: str
@@ -54,16 +56,20 @@ class _Sought:
 
 @dataclass(frozen=True, slots=True)
 class IndexLookup:
+    """The indexes that apply to a predicate. lookups: each index with the hashes of the constants. A file
+    can match only if its column has one of these hashes."""
+
     store: ObjectStore
     lookups: tuple[tuple[IndexDefinition, Hashes], ...]
 
     @classmethod
     def of(cls, snapshot: Snapshot, predicate: Expression | None) -> IndexLookup | None:
-        """Reads the domains of the log only if an index can apply to the predicate. Raises only the errors of reading the log."""
+        """The lookup for a predicate; None if no index applies. The metadata domains of the log are read only if the predicate
+        compares a column with constants. Raises only the errors of reading the log."""
         if predicate is None or not snapshot.config.feature("domainMetadata"):
             return None
-        sought = list(_sought(snapshot.config, predicate))
-        if not sought:
+        lookup_values = list(_lookup_values(snapshot.config, predicate))
+        if not lookup_values:
             return None
         definitions, unknown = definitions_of(snapshot.domain_metadata())
         for name, reason in unknown.items():
@@ -71,7 +77,7 @@ class IndexLookup:
         lookups = [
             (definition, values.hashes)
             for definition in definitions
-            for values in sought
+            for values in lookup_values
             if (definition.column, definition.kind) == (values.column, values.kind) and definition.segments
         ]
         return cls(snapshot.store, tuple(lookups)) if lookups else None
@@ -79,22 +85,26 @@ class IndexLookup:
     def keeps(self, files: pa.Table) -> pa.ChunkedArray | pa.Array:
         """True for each file that may hold rows for which the predicate is true."""
         mask = all_true(files.num_rows)
-        if files.num_rows < 2:  # reading it is as fast as a lookup
+        if files.num_rows < 2:  # reading one file is as fast as a lookup
             return mask
         for definition, value_hashes in self.lookups:
-            mask = pc.and_(mask, self._keeps(definition, value_hashes, files))
+            mask = pc.and_(mask, self._keep_by_index(definition, value_hashes, files))
         return mask
 
-    def _keeps(self, definition: IndexDefinition, value_hashes: Hashes, files: pa.Table) -> pa.Array:
+    def _keep_by_index(self, definition: IndexDefinition, value_hashes: Hashes, files: pa.Table) -> pa.Array:
         """Which files may have one of the values: candidates of a segment, and all files that no segment covers."""
         with ThreadPoolExecutor(min(_THREADS, len(definition.segments)), "delta_py-index") as pool:
-            results = list(pool.map(lambda segment: self._ask(definition, segment, value_hashes), definition.segments))
+            results = list(
+                pool.map(lambda segment: self._segment_candidates(definition, segment, value_hashes), definition.segments)
+            )
         answers = [answer for answer in results if answer is not None]
         covered = pa.concat_tables([FILES_SCHEMA.empty_table(), *(opened.files for opened, _ in answers)])
         is_candidate = np.concatenate([np.zeros(0, bool), *(candidates for _, candidates in answers)])
         return keep_mask(files, covered, pa.array(is_candidate))
 
-    def _ask(self, definition: IndexDefinition, segment: Segment, value_hashes: Hashes) -> tuple[OpenSegment, np.ndarray] | None:
+    def _segment_candidates(
+        self, definition: IndexDefinition, segment: Segment, value_hashes: Hashes
+    ) -> tuple[OpenSegment, np.ndarray] | None:
         """The segment, and for each of its files whether it is a candidate; None for a segment that cannot be used."""
         try:
             opened = open_segment(self.store, definition, segment)
@@ -110,17 +120,17 @@ def keep_mask(files: pa.Table, covered: pa.Table, is_candidate: pa.Array) -> pa.
     """True for each file that must be read. files: with path and size. covered: FILES_SCHEMA. is_candidate: for each covered
     file, whether it may hold the rows.
     """
-    places, is_covered = places_of(files, covered)
-    return pc.if_else(is_covered, pc.fill_null(is_candidate.take(places), True), True)
+    positions, is_covered = covered_positions(files, covered)
+    return pc.if_else(is_covered, pc.fill_null(is_candidate.take(positions), True), True)
 
 
-def places_of(files: pa.Table, covered: pa.Table) -> tuple[pa.Array, pa.Array]:
+def covered_positions(files: pa.Table, covered: pa.Table) -> tuple[pa.Array, pa.Array]:
     """The position of each file among the covered ones (FILES_SCHEMA), null if absent; and whether it is covered with the same
     size.
     """
-    places = pc.index_in(files["path"], covered["path"].combine_chunks()).combine_chunks()
-    sizes = covered["size"].combine_chunks().take(places)
-    return places, pc.fill_null(pc.equal(sizes, files["size"].combine_chunks()), False)
+    positions = pc.index_in(files["path"], covered["path"].combine_chunks()).combine_chunks()
+    sizes = covered["size"].combine_chunks().take(positions)
+    return positions, pc.fill_null(pc.equal(sizes, files["size"].combine_chunks()), False)
 
 
 def warn_once(root: str, what: str, reason: str) -> None:
@@ -133,29 +143,31 @@ def warn_once(root: str, what: str, reason: str) -> None:
 # ---------------------------------------------------------------- the values in a predicate
 
 
-def _sought(config: TableConfig, predicate: Expression) -> Iterator[_Sought]:
-    """The constants with which the predicate compares a column for equality, for each such part of it."""
-    for part in conjuncts(predicate):
-        match part:
+def _lookup_values(config: TableConfig, predicate: Expression) -> Iterator[_LookupValues]:
+    """For each part of the predicate that compares a column with constants for equality: the column, and the hashes of the
+    constants."""
+    for conjunct in conjuncts(predicate):
+        match conjunct:
             case Comparison("=" | "<=>", Column(path), Literal() as literal) | Comparison(
                 "=" | "<=>", Literal() as literal, Column(path)
             ):
-                values = _values(config, path, [literal], null_counts=part.op == "<=>")
+                values = _hashed_values(config, path, [literal], matches_null=conjunct.op == "<=>")
             case In(Column(path), options) if len(options) <= _MOST_VALUES:
-                values = _values(config, path, options, null_counts=False)
+                values = _hashed_values(config, path, options, matches_null=False)
             case _:
                 continue
         if values is not None:
             yield values
 
 
-def _values(config: TableConfig, path: Path, literals: Sequence[Literal], *, null_counts: bool) -> _Sought | None:
-    """Return None if the column's equality with the constants is not that of their hashes. null_counts: a null equals a null."""
+def _hashed_values(config: TableConfig, path: Path, literals: Sequence[Literal], *, matches_null: bool) -> _LookupValues | None:
+    """The hashes of the constants that a column is compared with. None if equal values may have other hashes, so that an index
+    would lose rows. matches_null: a null constant matches nulls (`<=>`), which no index has; else it matches nothing."""
     try:
         path_fields = find_path(config.schema, path)
         kind = value_kind(path_fields)
         values = [literal for literal in literals if literal.value is not None]
-        if kind is None or (null_counts and len(values) < len(literals)):
+        if kind is None or (matches_null and len(values) < len(literals)):
             return None
         if any(kind_of_type(literal.data_type) != kind for literal in values):
             return None
@@ -163,6 +175,6 @@ def _values(config: TableConfig, path: Path, literals: Sequence[Literal], *, nul
             return None
         arrays = [pa.array([literal.value], to_arrow_type(literal.data_type)) for literal in values]
         value_hashes = np.concatenate([np.zeros(0, np.uint64), *(hashes(array, kind) for array in arrays)])
-        return _Sought(physical_path(config.schema, path, config.column_mapping_mode), kind, np.unique(value_hashes))
+        return _LookupValues(physical_path(config.schema, path, config.column_mapping_mode), kind, np.unique(value_hashes))
     except (SchemaMismatchError, pa.ArrowException, ValueError, OverflowError, TypeError):
         return None  # an unknown column, or a constant that is no value of its type: other code reports that

@@ -33,11 +33,12 @@ FILES_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64())])
 MAX_ROWS = 4 << 20
 
 _ROWS_SCHEMA = pa.schema([("hash", pa.uint64()), ("file", pa.int32())])
-_GROUP_ROWS = 32_768
+_GROUP_ROWS = 32_768  # of a row group
+# Keys of the footer: the index, the data files by their numbers, and the first hash of each row group.
 _IDENTITY, _FILES, _STARTS = b"pydelta.index", b"pydelta.index.files", b"pydelta.index.starts"
-_CHECK = b"pydelta.index.crc32"  # of files and starts, because pages have checksums and footers have none
+_CHECKSUM = b"pydelta.index.crc32"  # of files and starts, because pages have checksums and footers have none
 _FOOTER_LIMIT = 1 << 30
-_REMEMBERED_BYTES = 256 << 20
+_CACHED_BYTES = 256 << 20  # memory of this process for opened segments
 
 
 class UnusableSegmentError(Exception):
@@ -49,16 +50,17 @@ class SegmentBuilder:
 
     def __init__(self, definition: IndexDefinition) -> None:
         self._definition = definition
-        self._begin()
+        self._start_segment()
 
-    def _begin(self) -> None:
+    def _start_segment(self) -> None:
         self._files: list[pa.Table] = []
         self._hashes: list[Hashes] = []
         self._numbers: list[Any] = []
         self.rows = self.file_count = 0
 
     def add(self, files: pa.Table, hashes: Hashes, numbers: Any) -> None:
-        """files: FILES_SCHEMA; numbers: for each hash, the number of its file in this table."""
+        """Add hashes of values. files: FILES_SCHEMA, the data files that have them. numbers: for each hash, the position of its
+        file in this table."""
         self._files.append(files)
         self._hashes.append(hashes)
         self._numbers.append(numbers.astype(np.int32) + np.int32(self.file_count))
@@ -75,7 +77,7 @@ class SegmentBuilder:
         path = f"{self._definition.directory}/{uuid.uuid4()}.parquet"
         data = _file_bytes(self._definition, rows, files)
         segment = Segment(path, rows.num_rows, files.num_rows, len(data))
-        self._begin()
+        self._start_segment()
         return data, segment
 
 
@@ -83,7 +85,7 @@ def _file_bytes(definition: IndexDefinition, rows: pa.Table, files: pa.Table) ->
     """A segment as a Parquet file. rows: _ROWS_SCHEMA, sorted by hash. files: FILES_SCHEMA, in the order of their numbers."""
     sink = pa.BufferOutputStream()
     encodings = dict.fromkeys(_ROWS_SCHEMA.names, "DELTA_BINARY_PACKED")
-    listed = base64.b64encode(_ipc(files))
+    files_text = base64.b64encode(_ipc_bytes(files))
     starts = base64.b64encode(rows["hash"].to_numpy()[::_GROUP_ROWS].astype("<u8").tobytes())
     with pq.ParquetWriter(
         sink,
@@ -97,21 +99,29 @@ def _file_bytes(definition: IndexDefinition, rows: pa.Table, files: pa.Table) ->
     ) as writer:
         writer.write_table(rows, row_group_size=_GROUP_ROWS)
         writer.add_key_value_metadata(
-            {_IDENTITY: _identity(definition), _FILES: listed, _STARTS: starts, _CHECK: _check(listed, starts)}
+            {
+                _IDENTITY: _index_identity(definition),
+                _FILES: files_text,
+                _STARTS: starts,
+                _CHECKSUM: _checksum_text(files_text, starts),
+            }
         )
     data: bytes = sink.getvalue().to_pybytes()
     return data
 
 
-def _identity(definition: IndexDefinition) -> bytes:
+def _index_identity(definition: IndexDefinition) -> bytes:
+    """What a segment says about its index, as JSON."""
     return orjson.dumps({"format": FORMAT, "column": definition.column, "kind": definition.kind, "hash": HASH})
 
 
-def _check(listed: bytes, starts: bytes) -> bytes:
-    return str(zlib.crc32(starts, zlib.crc32(listed))).encode()
+def _checksum_text(files_text: bytes, starts: bytes) -> bytes:
+    """The CRC-32 of two values of the footer, as a decimal number."""
+    return str(zlib.crc32(starts, zlib.crc32(files_text))).encode()
 
 
-def _ipc(files: pa.Table) -> bytes:
+def _ipc_bytes(files: pa.Table) -> bytes:
+    """The table in Arrow's stream format, compressed."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, files.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(files.combine_chunks())
@@ -120,7 +130,8 @@ def _ipc(files: pa.Table) -> bytes:
 
 
 class OpenSegment:
-    """A segment whose footer was read. files: FILES_SCHEMA, the data files that it covers, by their numbers."""
+    """A segment whose footer was read. files: FILES_SCHEMA, the data files that it covers, in the order of their numbers.
+    metadata: pyarrow's FileMetaData. starts: the first hash of each row group."""
 
     def __init__(self, store: ObjectStore, segment: Segment, metadata: Any, files: pa.Table, starts: Hashes) -> None:
         self.segment, self.files = segment, files
@@ -128,6 +139,7 @@ class OpenSegment:
 
     @property
     def memory_bytes(self) -> int:
+        """About how much memory it takes: the parsed footer counts as twice its size in the file."""
         return int(self.files.nbytes) + self._starts.nbytes + 2 * int(self._metadata.serialized_size)
 
     def through(self, store: ObjectStore) -> OpenSegment:
@@ -136,19 +148,22 @@ class OpenSegment:
 
     def candidates(self, value_hashes: Hashes) -> Any:
         """The numbers of the files that have one of the hashes (sorted, distinct). Raises UnusableSegmentError."""
-        # A hash may be in the row group before the first that begins with it, and in all that begin with it.
-        first = np.searchsorted(self._starts, value_hashes, side="left") - 1
-        last = np.searchsorted(self._starts, value_hashes, side="right") - 1
-        spans = (range(max(0, low), high + 1) for low, high in zip(first.tolist(), last.tolist(), strict=True))
-        group_hashes, numbers = self._rows(sorted({group for span in spans for group in span}))
-        places = np.minimum(np.searchsorted(value_hashes, group_hashes), len(value_hashes) - 1)
-        return np.unique(numbers[value_hashes[places] == group_hashes])
+        # Hashes are sorted. So a hash may be in the last row group that begins with a smaller hash, and in all that begin with
+        # it.
+        first_groups = np.searchsorted(self._starts, value_hashes, side="left") - 1
+        last_groups = np.searchsorted(self._starts, value_hashes, side="right") - 1
+        group_ranges = (
+            range(max(0, low), high + 1) for low, high in zip(first_groups.tolist(), last_groups.tolist(), strict=True)
+        )
+        group_hashes, numbers = self._rows_of_groups(sorted({group for group_range in group_ranges for group in group_range}))
+        positions = np.minimum(np.searchsorted(value_hashes, group_hashes), len(value_hashes) - 1)
+        return np.unique(numbers[value_hashes[positions] == group_hashes])
 
     def rows(self) -> tuple[Hashes, Any]:
         """All hashes and the numbers of their files. Raises UnusableSegmentError."""
-        return self._rows(list(range(len(self._starts))))
+        return self._rows_of_groups(list(range(len(self._starts))))
 
-    def _rows(self, groups: list[int]) -> tuple[Hashes, Any]:
+    def _rows_of_groups(self, groups: list[int]) -> tuple[Hashes, Any]:
         """The hashes in these row groups, and the numbers of their files. groups: ascending. Raises UnusableSegmentError."""
         if not groups:
             return np.zeros(0, np.uint64), np.zeros(0, np.int32)
@@ -159,7 +174,8 @@ class OpenSegment:
         except (pa.ArrowException, OSError, StorageError, ValueError) as error:
             raise UnusableSegmentError(f"{self.segment.path} cannot be read: {error}") from error
         hashes, numbers = rows["hash"].to_numpy(), rows["file"].to_numpy()
-        # All row groups except the last have the same number of rows, and groups are in ascending order.
+        # Every _GROUP_ROWS-th hash must be the recorded first hash of a row group: all groups except the last have _GROUP_ROWS
+        # rows.
         if not np.array_equal(hashes[::_GROUP_ROWS], self._starts[groups]):
             raise UnusableSegmentError(f"{self.segment.path} has other row groups than it says")
         if not 0 <= numbers.min() <= numbers.max() < self.files.num_rows:
@@ -179,17 +195,18 @@ def open_segment(store: ObjectStore, definition: IndexDefinition, segment: Segme
         if cached is not None and cached.segment == segment:
             _open_segments.move_to_end(key)
             return cached.through(store)
-    opened = _opened(store, definition, segment)
+    opened = _read_footer(store, definition, segment)
     with _lock:
         _open_segments[key] = opened
         total = sum(cached_segment.memory_bytes for cached_segment in _open_segments.values())
-        while total > _REMEMBERED_BYTES and len(_open_segments) > 1:
+        while total > _CACHED_BYTES and len(_open_segments) > 1:
             total -= _open_segments.popitem(last=False)[1].memory_bytes
     return opened
 
 
-def _opened(store: ObjectStore, definition: IndexDefinition, segment: Segment) -> OpenSegment:
-    """The segment's footer. Raises UnusableSegmentError if it is missing, damaged or not the one that the log describes."""
+def _read_footer(store: ObjectStore, definition: IndexDefinition, segment: Segment) -> OpenSegment:
+    """The segment with its footer, from the store. Raises UnusableSegmentError if the file is missing, damaged or not the one
+    that the log describes."""
     try:
         with store.open_input(segment.path, segment.bytes) as file:
             size = file.size()
@@ -197,7 +214,7 @@ def _opened(store: ObjectStore, definition: IndexDefinition, segment: Segment) -
                 file, thrift_string_size_limit=_FOOTER_LIMIT, thrift_container_size_limit=_FOOTER_LIMIT
             ).metadata
         footer = metadata.metadata or {}
-        if footer[_CHECK] != _check(footer[_FILES], footer[_STARTS]):
+        if footer[_CHECKSUM] != _checksum_text(footer[_FILES], footer[_STARTS]):
             raise ValueError("its list of files is damaged")
         files = pa.ipc.open_stream(base64.b64decode(footer[_FILES])).read_all()
         starts = np.frombuffer(base64.b64decode(footer[_STARTS]), "<u8")
@@ -205,8 +222,8 @@ def _opened(store: ObjectStore, definition: IndexDefinition, segment: Segment) -
         raise UnusableSegmentError(f"{segment.path} is missing") from error
     except (pa.ArrowException, OSError, StorageError, ValueError, KeyError) as error:
         raise UnusableSegmentError(f"{segment.path} cannot be read: {error}") from error
-    agrees = (size, metadata.num_rows, files.num_rows) == (segment.bytes, segment.rows, segment.files)
-    if footer.get(_IDENTITY) != _identity(definition) or not agrees or files.schema != FILES_SCHEMA:
+    has_recorded_sizes = (size, metadata.num_rows, files.num_rows) == (segment.bytes, segment.rows, segment.files)
+    if footer.get(_IDENTITY) != _index_identity(definition) or not has_recorded_sizes or files.schema != FILES_SCHEMA:
         raise UnusableSegmentError(f"{segment.path} is not the segment that the log speaks of")
     if len(starts) != (metadata.num_row_groups if segment.rows else 0) or files["path"].null_count or files["size"].null_count:
         raise UnusableSegmentError(f"{segment.path} is damaged")

@@ -55,7 +55,7 @@ from delta_py.write.data_files import delete_files
 
 _log = logging.getLogger("delta_py")
 
-_LOST_ROUNDS = 20  # conflicts with other writers before an operation gives up
+_MAX_CONFLICTS = 20  # with other writers; then an operation gives up
 _ORPHAN_MS = 24 * 3_600_000  # the age from which a segment that no index names is deleted
 
 # files: those of the table's version that the index covers; uncovered: the others. usable: whether its column is unchanged.
@@ -91,11 +91,11 @@ class TableIndexes:
         UnsupportedTableFeatureError for a table that may not be written; what reading raises.
         """
         snapshot = self._load()
-        definition = _defined(snapshot, column, name)
+        definition = _new_definition(snapshot, column, name)
         built = IndexBuild(snapshot, definition, BuildLimits()).run()
 
         def definition_at(newest: Snapshot) -> IndexDefinition | None:
-            _defined(newest, column, name)  # raises if another writer has made such an index, or dropped the column
+            _new_definition(newest, column, name)  # raises if another writer has made such an index, or dropped the column
             return built.definition
 
         version = self._commit("CREATE INDEX", snapshot, built, definition_at, {"name": definition.name, "column": column})
@@ -113,7 +113,7 @@ class TableIndexes:
                 version = transaction.commit("DROP INDEX", {"name": domain.domain.removeprefix(PREFIX)})
             except DeltaConcurrentModificationException:
                 conflict_count += 1
-                if conflict_count == _LOST_ROUNDS:
+                if conflict_count == _MAX_CONFLICTS:
                     raise
                 continue
             definitions, _ = definitions_of({domain.domain: domain})
@@ -135,7 +135,7 @@ class TableIndexes:
             stored_name = _domain_of(snapshot, name).domain.removeprefix(PREFIX)
             definitions = [definition for definition in definitions if definition.name == stored_name]
             if stored_name in unknown:
-                raise _unknown(snapshot, stored_name, unknown[stored_name])
+                raise _unknown_format_error(snapshot, stored_name, unknown[stored_name])
         errors: list[SchemaMismatchError | UnsupportedOperationError] = []
         for definition in definitions:
             try:
@@ -153,8 +153,8 @@ class TableIndexes:
         """INDEXES_SCHEMA, by name. For an index that this version does not understand, only its name."""
         snapshot = Snapshot.load(self._store)
         definitions, unknown = definitions_of(snapshot.domain_metadata())
-        live = live_files(snapshot) if definitions else pa.table({})
-        rows = [_described(snapshot, definition, live) for definition in definitions]
+        table_files = live_files(snapshot) if definitions else pa.table({})
+        rows = [_index_row(snapshot, definition, table_files) for definition in definitions]
         rows += [{"name": name, "usable": False} for name in unknown]
         return pa.Table.from_pylist(sorted(rows, key=lambda row: str(row["name"])), INDEXES_SCHEMA)
 
@@ -163,19 +163,21 @@ class TableIndexes:
         conflict_count = 0
         while True:
             snapshot = self._load()
-            definition = next((d for d in definitions_of(snapshot.domain_metadata())[0] if d.name == name), None)
-            if definition is None:  # dropped in the meantime
+            definition = next(
+                (candidate for candidate in definitions_of(snapshot.domain_metadata())[0] if candidate.name == name), None
+            )
+            if definition is None:  # another writer has dropped the index in the meantime
                 return snapshot.version
-            current = _as_column_is_now(snapshot, definition)
+            current = _for_current_column(snapshot, definition)
             built = IndexBuild(snapshot, current, limits).run()
             if not built.changes:
                 return snapshot.version
-            definition_at = partial(_followed, built=built, planned=definition)
+            definition_at = partial(_with_new_segments, built=built, planned=definition)
             version = self._commit("REFRESH INDEX", snapshot, built, definition_at, {"name": name})
             if version is not None:
                 return version
             conflict_count += 1
-            if conflict_count == _LOST_ROUNDS:
+            if conflict_count == _MAX_CONFLICTS:
                 raise DeltaConcurrentModificationException(
                     f"The index {name} of the table at {self._store.root} was changed by others {conflict_count} times while it "
                     "was refreshed. The table is as it was. Run it again when fewer are at work.",
@@ -185,6 +187,7 @@ class TableIndexes:
     # ------------------------------------------------------------ helpers
 
     def _load(self) -> Snapshot:
+        """The newest version, for a command that will commit. Raises if the table may not be written."""
         snapshot = Snapshot.load(self._store)
         snapshot.config.require(Operation.WRITE)
         snapshot.check_last_commit()
@@ -212,57 +215,61 @@ class TableIndexes:
                 protocol = with_features(snapshot.protocol, {"domainMetadata"})
                 if protocol != snapshot.protocol:
                     transaction.set_protocol(protocol)
-                metrics = {"numSegmentsAdded": len(built.new), "numSegmentsRemoved": len(built.replaced)}
+                metrics = {"numSegmentsAdded": len(built.new_segments), "numSegmentsRemoved": len(built.replaced_segments)}
                 try:
                     return transaction.commit(operation, parameters, metrics=metrics)
                 except DeltaConcurrentModificationException:
                     conflict_count += 1
-                    if conflict_count == _LOST_ROUNDS:
+                    if conflict_count == _MAX_CONFLICTS:
                         raise
                 snapshot = self._load()
-        except (CommitOutcomeUnknownError, CorruptTableError):  # the commit may exist, and name the new segments
+        except (CommitOutcomeUnknownError, CorruptTableError):  # the commit may exist and name the new segments, so they stay
             raise
         except (DeltaError, OSError):
             delete_files(self._store, built.written)
             raise
 
     def _delete_orphans(self) -> None:
-        """Young files stay. So do those of indexes of another version's format."""
+        """Delete old files of segments that no index names. Young files stay: another refresh may commit them soon. Files of
+        indexes that this version does not understand stay too."""
         oldest_ms = self._clock_ms() - _ORPHAN_MS
-        old = {info.path for info in self._store.list_recursive(DIRECTORY) if info.modification_time_ms < oldest_ms}
-        if not old:
+        old_paths = {info.path for info in self._store.list_recursive(DIRECTORY) if info.modification_time_ms < oldest_ms}
+        if not old_paths:
             return
         definitions, unknown = definitions_of(Snapshot.load(self._store).domain_metadata())
         segment_paths = {segment.path for definition in definitions for segment in definition.segments}
-        foreign = tuple(f"{DIRECTORY}/{name}/" for name in unknown)
-        orphans = sorted(path for path in old - segment_paths if not path.startswith(foreign))
+        unknown_prefixes = tuple(f"{DIRECTORY}/{name}/" for name in unknown)
+        orphans = sorted(path for path in old_paths - segment_paths if not path.startswith(unknown_prefixes))
         delete_files(self._store, orphans)
         if orphans:
             _log.info("%s: %d files of indexes that no index names were deleted", self._store.root, len(orphans))
 
 
-def _defined(snapshot: Snapshot, column: str, name: str | None) -> IndexDefinition:
-    """The definition of a new index, without segments. Raises as create."""
+def _new_definition(snapshot: Snapshot, column: str, name: str | None) -> IndexDefinition:
+    """The definition of a new index, without segments. column, name: as for create. Raises as create, if the column cannot have
+    an index, the name is invalid, or the table has such an index."""
     schema, config = snapshot.schema, snapshot.config
     path_fields = find_named(schema, column)
     path = tuple(field.name for field in path_fields)
     if path[0] in config.partition_columns:
-        raise _refused(column, "is a partition column", "Filters on it choose files without an index.")
+        raise _unindexable_error(column, "is a partition column", "Filters on it choose files without an index.")
     kind = value_kind(path_fields)
     if kind is None:
-        shown = "a struct" if isinstance(path_fields[-1].data_type, StructType) else type_name(path_fields[-1].data_type)
-        raise _refused(column, f"is {shown}, whose values are not compared by what is stored", "Choose another column.")
+        type_text = "a struct" if isinstance(path_fields[-1].data_type, StructType) else type_name(path_fields[-1].data_type)
+        raise _unindexable_error(
+            column, f"is {type_text}, whose values are not compared by what is stored", "Choose another column."
+        )
     name = re.sub(r"[^A-Za-z0-9_]", "_", ".".join(path)) if name is None else name
     if is_name(name) is None:
         raise InvalidOptionError(
             f"{name!r} cannot be the name of an index: give up to 100 letters, digits and _. Nothing was changed.", option="name"
         )
     domains = snapshot.domain_metadata()
-    same = [domain for domain in domains if domain.lower() == f"{PREFIX}{name}".lower()]
+    existing_domains = [domain for domain in domains if domain.lower() == f"{PREFIX}{name}".lower()]
     physical = physical_path(schema, path, config.column_mapping_mode)
-    same += [index.domain for index in definitions_of(domains)[0] if index.column == physical]
-    if same:
-        existing_name = same[0].removeprefix(PREFIX)
+    existing_domains += [index.domain for index in definitions_of(domains)[0] if index.column == physical]
+    if existing_domains:
+        existing_name = existing_domains[0].removeprefix(PREFIX)
         raise UnsupportedOperationError(
             f"The index {existing_name} already exists: an index {name} on {column} of the table at {snapshot.table_root} "
             "cannot be made. Nothing was changed. Refresh that one, or drop it first.",
@@ -273,7 +280,8 @@ def _defined(snapshot: Snapshot, column: str, name: str | None) -> IndexDefiniti
     return IndexDefinition(name, physical, kind)
 
 
-def _refused(column: str, what: str, remedy: str) -> UnsupportedOperationError:
+def _unindexable_error(column: str, what: str, remedy: str) -> UnsupportedOperationError:
+    """The error for a column that cannot have an index. what: the reason, as a predicate. remedy: what to do."""
     return UnsupportedOperationError(
         f"The column {column} {what}: it cannot have an index. Nothing was changed. {remedy}",
         error_class="DELTA_OPERATION_NOT_SUPPORTED",
@@ -297,7 +305,8 @@ def _domain_of(snapshot: Snapshot, name: str) -> DomainMetadata:
     return domain
 
 
-def _unknown(snapshot: Snapshot, name: str, reason: str) -> UnsupportedOperationError:
+def _unknown_format_error(snapshot: Snapshot, name: str, reason: str) -> UnsupportedOperationError:
+    """The error for an index that this version does not understand."""
     return UnsupportedOperationError(
         f"The index {name} of the table at {snapshot.table_root} cannot be refreshed: {reason}. Nothing was changed. Drop it and "
         "create it again.",
@@ -307,37 +316,42 @@ def _unknown(snapshot: Snapshot, name: str, reason: str) -> UnsupportedOperation
     )
 
 
-def _as_column_is_now(snapshot: Snapshot, definition: IndexDefinition) -> IndexDefinition:
-    """Drop the segments if the column now has another kind of values; they are of no use then."""
+def _for_current_column(snapshot: Snapshot, definition: IndexDefinition) -> IndexDefinition:
+    """The index for the column's current type. If the type has another kind of values than the index, it has no segments, because
+    the old ones are useless. An index whose column is gone is returned unchanged. Raises UnsupportedOperationError if the
+    column's type cannot have an index any more."""
     path = column_of(snapshot.config, definition)
     if path is None or is_usable(snapshot.config, definition):
         return definition
     kind = value_kind(find_path(snapshot.schema, path))
     if kind is None:
-        raise _refused(".".join(path), "has another type than when it was indexed", "Drop the index.")
+        raise _unindexable_error(".".join(path), "has another type than when it was indexed", "Drop the index.")
     return IndexDefinition(definition.name, definition.column, kind)
 
 
-def _followed(newest: Snapshot, *, built: BuiltIndex, planned: IndexDefinition) -> IndexDefinition | None:
-    """The index of the newest version with the new segments; None if it has changed in a way that conflicts."""
-    current = next((d for d in definitions_of(newest.domain_metadata())[0] if d.name == planned.name), None)
+def _with_new_segments(newest: Snapshot, *, built: BuiltIndex, planned: IndexDefinition) -> IndexDefinition | None:
+    """The index to commit after the newest version: its index with the new segments. None if another writer has dropped or
+    changed it so that the new segments do not fit. built: the new segments. planned: the index for which they were written."""
+    current = next(
+        (candidate for candidate in definitions_of(newest.domain_metadata())[0] if candidate.name == planned.name), None
+    )
     if current is None or not is_usable(newest.config, built.definition):
         return None
     if current == planned:
         return built.definition
-    return built.follows(current)
+    return built.added_to(current)
 
 
-def _described(snapshot: Snapshot, definition: IndexDefinition, live: pa.Table) -> dict[str, object]:
-    """A row of INDEXES_SCHEMA. live: the files of the version."""
+def _index_row(snapshot: Snapshot, definition: IndexDefinition, table_files: pa.Table) -> dict[str, object]:
+    """The row of INDEXES_SCHEMA for an index. table_files: all files of the version."""
     files = [opened.files for _, opened in open_segments(snapshot, definition) if opened is not None]
-    covered = pc.sum(covers(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), live)).as_py() or 0
+    covered = pc.sum(covers(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), table_files)).as_py() or 0
     path = column_of(snapshot.config, definition) or definition.column
     return {
         "name": definition.name,
         "column": ".".join(path),
         "files": covered,
-        "uncovered": live.num_rows - covered,
+        "uncovered": table_files.num_rows - covered,
         "segments": len(definition.segments),
         "rows": sum(segment.rows for segment in definition.segments),
         "bytes": sum(segment.bytes for segment in definition.segments),

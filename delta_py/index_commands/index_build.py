@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from delta_py.errors import SchemaMismatchError
 from delta_py.index.definition import IndexDefinition, Segment
 from delta_py.index.hashing import Hashes, hashes, value_kind
-from delta_py.index.lookup import places_of, warn_once
+from delta_py.index.lookup import covered_positions, warn_once
 from delta_py.index.segments import FILES_SCHEMA, MAX_ROWS, OpenSegment, SegmentBuilder, UnusableSegmentError, open_segment
 from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.column_mapping import logical_path, physical_name
@@ -35,14 +35,15 @@ from delta_py.types.schema import Path, StructField, StructType, find_path
 from delta_py.write.data_files import delete_files
 
 _THREADS = 4
-# The number of files whose hashes are in memory before they go into a segment: 64 small ones, or 4 large ones.
+# Files are read in batches of so many bytes, and their hashes are in memory. Each file counts with at least, and at most, so many
+# bytes: so a batch has 64 small files, or 4 large ones.
 _BYTES_AT_ONCE, _FILE_BYTES = 64 << 20, (1 << 20, 16 << 20)
 
 
 @dataclass(frozen=True, slots=True)
 class BuildLimits:
-    """most_bytes: of data files to read; None for all. small_rows: segments with fewer rows are
-    merged when there are merge_count of them.
+    """How much work one run does. most_bytes: of data files to read; None for all. small_rows: segments with fewer rows are
+    merged if there are merge_count of them.
     """
 
     most_bytes: int | None = None
@@ -52,28 +53,32 @@ class BuildLimits:
 
 @dataclass(frozen=True, slots=True)
 class BuiltIndex:
-    """new: segments that were written. replaced: segments that they replace, or that cover no file any more."""
+    """The result of a run, not yet committed. definition: the index with the new segments. new_segments: those that were written.
+    replaced_segments: those of the old index that the new ones replace, or that cover no file any more."""
 
     definition: IndexDefinition
-    new: tuple[Segment, ...] = ()
-    replaced: tuple[Segment, ...] = ()
+    new_segments: tuple[Segment, ...] = ()
+    replaced_segments: tuple[Segment, ...] = ()
 
     @property
     def changes(self) -> bool:
-        return bool(self.new or self.replaced)
+        """Whether there is anything to commit."""
+        return bool(self.new_segments or self.replaced_segments)
 
     @property
     def written(self) -> list[str]:
-        return [segment.path for segment in self.new]
+        """The paths of the new segments."""
+        return [segment.path for segment in self.new_segments]
 
-    def follows(self, other: IndexDefinition) -> IndexDefinition | None:
-        """The current index of another writer, with the new segments; None if it lacks a segment that is replaced here."""
-        if (other.column, other.kind) != (self.definition.column, self.definition.kind):
+    def added_to(self, current: IndexDefinition) -> IndexDefinition | None:
+        """The current index, which another writer has changed, with the new segments. None if they do not fit: it is for another
+        column or kind of values, or lacks a segment that is replaced here."""
+        if (current.column, current.kind) != (self.definition.column, self.definition.kind):
             return None
-        if not set(self.replaced) <= set(other.segments):
+        if not set(self.replaced_segments) <= set(current.segments):
             return None
-        remaining = tuple(segment for segment in other.segments if segment not in self.replaced)
-        return other.with_segments((*remaining, *self.new))
+        remaining = tuple(segment for segment in current.segments if segment not in self.replaced_segments)
+        return current.with_segments((*remaining, *self.new_segments))
 
 
 def column_of(config: TableConfig, definition: IndexDefinition) -> Path | None:
@@ -82,7 +87,7 @@ def column_of(config: TableConfig, definition: IndexDefinition) -> Path | None:
 
 
 def is_usable(config: TableConfig, definition: IndexDefinition) -> bool:
-    """Whether the column exists, with values of the kind."""
+    """Whether the table still has the indexed column, and its values are of the index's kind."""
     path = column_of(config, definition)
     return path is not None and value_kind(find_path(config.schema, path)) == definition.kind
 
@@ -98,7 +103,7 @@ def open_segments(snapshot: Snapshot, definition: IndexDefinition) -> Iterator[t
 
 
 def live_files(snapshot: Snapshot) -> pa.Table:
-    """The live files, without their deletion vectors."""
+    """All files of the version, as if they had no deletion vectors: an index covers deleted rows too."""
     files = plan_scan(snapshot, None, None, ScanOptions()).files
     place = files.schema.get_field_index("deletion_vector")
     return files.set_column(place, files.schema.field(place), pa.nulls(files.num_rows, files.schema.field(place).type))
@@ -106,65 +111,70 @@ def live_files(snapshot: Snapshot) -> pa.Table:
 
 def covers(covered: pa.Table, files: pa.Table) -> pa.Array:
     """Which of the files are covered (FILES_SCHEMA), with the same size."""
-    return places_of(files, covered)[1]
+    return covered_positions(files, covered)[1]
 
 
 class IndexBuild:
-    """One run for an index of a table. run raises as read_files; then no written segment remains."""
+    """One run for an index of a table. If `run` raises, which it does as read_files, it first deletes the segments that it has
+    written."""
 
     def __init__(self, snapshot: Snapshot, definition: IndexDefinition, limits: BuildLimits) -> None:
         self._snapshot, self._definition, self._limits = snapshot, definition, limits
         self._builder = SegmentBuilder(definition)
-        self._new: list[Segment] = []
+        self._new_segments: list[Segment] = []
 
     def run(self) -> BuiltIndex:
         """Write the new segments, and return the index with them. The index is not committed."""
-        live = live_files(self._snapshot)
+        table_files = live_files(self._snapshot)
         opened = list(open_segments(self._snapshot, self._definition))
         try:
-            merged = self._merge(live, opened)
+            merged = self._merge_segments(table_files, opened)
             replaced = {segment for segment, opened_segment in opened if opened_segment is None} | merged
             covered_files = [
                 opened_segment.files for segment, opened_segment in opened if opened_segment is not None and segment not in merged
             ]
             covered = pa.concat_tables([FILES_SCHEMA.empty_table(), *covered_files, *self._merged_files])
-            self._cover(self._bounded(live.filter(pc.invert(covers(covered, live)))))
-            self._flush()
+            self._index_files(self._within_byte_limit(table_files.filter(pc.invert(covers(covered, table_files)))))
+            self._write_segment()
         except Exception:
             # An interrupt stops the process at once, without these requests. `refresh` deletes such segments when they are a
             # day old.
-            delete_files(self._snapshot.store, [segment.path for segment in self._new])
+            delete_files(self._snapshot.store, [segment.path for segment in self._new_segments])
             raise
         definition = self._definition
         segments = tuple(segment for segment in definition.segments if segment not in replaced)
         return BuiltIndex(
-            definition.with_segments((*segments, *self._new)),
-            tuple(self._new),
+            definition.with_segments((*segments, *self._new_segments)),
+            tuple(self._new_segments),
             tuple(segment for segment in definition.segments if segment in replaced),
         )
 
     # ------------------------------------------------------------ existing segments
 
-    def _merge(self, live: pa.Table, opened: list[tuple[Segment, OpenSegment | None]]) -> set[Segment]:
+    def _merge_segments(self, table_files: pa.Table, opened: list[tuple[Segment, OpenSegment | None]]) -> set[Segment]:
         """Rewrite the small segments if there are many, and the segments that mostly cover removed files. Returns the segments
         that are rewritten.
 
         `self._merged_files` gets the live files of these segments, whose hashes are not computed again.
         """
         self._merged_files: list[pa.Table] = []
-        usable = [
-            (segment, opened_segment, covers(live, opened_segment.files))
+        usable_segments = [
+            (segment, opened_segment, covers(table_files, opened_segment.files))
             for segment, opened_segment in opened
             if opened_segment is not None
         ]
-        small = [segment for segment, *_ in usable if segment.rows < self._limits.small_rows]
-        covered_files = pa.concat_tables([FILES_SCHEMA.empty_table(), *(opened_segment.files for _, opened_segment, _ in usable)])
-        covered_count = pc.sum(covers(covered_files, live)).as_py() or 0
-        adds_segment = covered_count < live.num_rows  # `run` adds a segment for the files that are not covered
-        merged = set(small) if small and len(small) + adds_segment >= self._limits.merge_count else set()
-        merged |= {segment for segment, _, is_live in usable if 2 * (pc.sum(is_live).as_py() or 0) < segment.files}
-        merged |= {segment for segment, *_ in usable if segment.files == 0}
-        for segment, opened_segment, is_live in usable:
+        small_segments = [segment for segment, *_ in usable_segments if segment.rows < self._limits.small_rows]
+        covered_files = pa.concat_tables(
+            [FILES_SCHEMA.empty_table(), *(opened_segment.files for _, opened_segment, _ in usable_segments)]
+        )
+        covered_count = pc.sum(covers(covered_files, table_files)).as_py() or 0
+        adds_segment = covered_count < table_files.num_rows  # then `run` will add a segment for the files that are not covered
+        merged = (
+            set(small_segments) if small_segments and len(small_segments) + adds_segment >= self._limits.merge_count else set()
+        )
+        merged |= {segment for segment, _, is_live in usable_segments if 2 * (pc.sum(is_live).as_py() or 0) < segment.files}
+        merged |= {segment for segment, *_ in usable_segments if segment.files == 0}
+        for segment, opened_segment, is_live in usable_segments:
             if segment not in merged or not (pc.sum(is_live).as_py() or 0):
                 continue
             try:
@@ -172,23 +182,23 @@ class IndexBuild:
             except UnusableSegmentError:  # `run` reads the data files of this segment again
                 continue
             is_live_file = is_live.to_numpy(zero_copy_only=False)
-            new_numbers = np.cumsum(is_live_file) - 1  # of each live file, among the live files
+            new_numbers = np.cumsum(is_live_file) - 1  # by the old number of a live file: its position among the live files
             is_live_row = is_live_file[numbers]
             files = opened_segment.files.filter(is_live)
-            self._add(files, segment_hashes[is_live_row], new_numbers[numbers[is_live_row]])
+            self._add_rows(files, segment_hashes[is_live_row], new_numbers[numbers[is_live_row]])
             self._merged_files.append(files)
         return merged
 
     # ------------------------------------------------------------ new files
 
-    def _bounded(self, files: pa.Table) -> pa.Table:
-        """The first files, with at most most_bytes bytes; at least one file."""
+    def _within_byte_limit(self, files: pa.Table) -> pa.Table:
+        """The first of the files, up to the limit most_bytes; at least one file, so that each run makes progress."""
         if self._limits.most_bytes is None or not files.num_rows:
             return files
         ends = np.cumsum(files["size"].to_numpy())
         return files.slice(0, max(1, int(np.searchsorted(ends, self._limits.most_bytes, side="right"))))
 
-    def _cover(self, files: pa.Table) -> None:
+    def _index_files(self, files: pa.Table) -> None:
         """Read the indexed column of the files in threads, and add its hashes to segments."""
         if not files.num_rows:
             return
@@ -196,22 +206,25 @@ class IndexBuild:
         with ThreadPoolExecutor(_THREADS, "delta_py-index") as pool:
             ends = np.cumsum(np.clip(files["size"].to_numpy(), _FILE_BYTES[0], _FILE_BYTES[1]))
             for start, stop in cut_run(ends, 0, files.num_rows, _BYTES_AT_ONCE):
-                part = files.slice(start, stop - start)
-                values = [file for batch in part.to_batches() for file in scan_files(batch)]
-                file_hashes = list(pool.map(lambda file: self._hashes_of(state, path, file), values))
+                files_at_once = files.slice(start, stop - start)
+                scanned_files = [file for batch in files_at_once.to_batches() for file in scan_files(batch)]
+                file_hashes = list(pool.map(lambda file: self._hashes_of(state, path, file), scanned_files))
                 numbers = np.repeat(np.arange(len(file_hashes)), [len(hashes_of_file) for hashes_of_file in file_hashes])
-                self._add(part.select(FILES_SCHEMA.names), np.concatenate(file_hashes), numbers)
+                self._add_rows(files_at_once.select(FILES_SCHEMA.names), np.concatenate(file_hashes), numbers)
 
-    def _add(self, files: pa.Table, values: Hashes, numbers: Any) -> None:
+    def _add_rows(self, files: pa.Table, values: Hashes, numbers: Any) -> None:
+        """Add hashes to the current segment, and write it if it is large enough. numbers: for each hash, the position of its
+        file."""
         self._builder.add(files.cast(FILES_SCHEMA), values, numbers)
         if self._builder.rows >= MAX_ROWS:
-            self._flush()
+            self._write_segment()
 
-    def _flush(self) -> None:
+    def _write_segment(self) -> None:
+        """Write the current segment, if it covers any file, and begin the next one."""
         if not self._builder.file_count:
             return
         data, segment = self._builder.take()
-        self._new.append(segment)  # before the write: if its reply is lost, the segment may exist and must be deleted
+        self._new_segments.append(segment)  # before the write: if its reply is lost, the segment may exist and must be deleted
         self._snapshot.store.put_if_absent(segment.path, data)
 
     def _column_scan(self) -> tuple[ScanState, Path]:
@@ -233,10 +246,11 @@ class IndexBuild:
         options = ScanOptions(verify_checksums=True)  # the index stores what is read here
         return make_state(config, self._snapshot.store, StructType((column,)), None, options), path[1:]
 
-    def _hashes_of(self, state: ScanState, inner: Path, file: ScanFile) -> Hashes:
-        """The distinct hashes of a file's values."""
-        parts: list[Hashes] = []
+    def _hashes_of(self, state: ScanState, nested_path: Path, file: ScanFile) -> Hashes:
+        """The distinct hashes of a file's values, of deleted rows too. nested_path: the names below the top-level column; empty
+        if it is the indexed column itself."""
+        hashes_by_batch: list[Hashes] = []
         for batch in read_files(state, [replace(file, deletion_vector=None)]):
-            values = pc.struct_field(batch.column(0), list(inner)) if inner else batch.column(0)
-            parts.append(np.unique(hashes(values.drop_null(), self._definition.kind)))
-        return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.uint64)
+            values = pc.struct_field(batch.column(0), list(nested_path)) if nested_path else batch.column(0)
+            hashes_by_batch.append(np.unique(hashes(values.drop_null(), self._definition.kind)))
+        return np.unique(np.concatenate(hashes_by_batch)) if hashes_by_batch else np.zeros(0, np.uint64)

@@ -27,6 +27,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles
 
 _DUE_FILES = 16  # from this number of files that an index does not cover, it is refreshed
+# A commit waits for this work, so it is limited: 1 GiB of data files, and merges only of many small segments.
 _LIMITS = BuildLimits(most_bytes=1 << 30, small_rows=256 << 10, merge_count=8)
 
 # The greatest number of files that an index of the table does not cover; None for a table without an index.
@@ -45,12 +46,13 @@ def index_new_files(store: ObjectStore, config: TableConfig, version: int, writt
             return
         checksum = read_checksum_of(store, version)
         domains = None if checksum is None else checksum.domain_metadata
+        # The version checksum shows without reading the log that the table has no index.
         if domains is not None and not any(domain.domain.startswith(PREFIX) for domain in domains):
             _uncovered.put(key, None)
             return
         snapshot = Snapshot.load(store)
         definitions = [index for index in definitions_of(snapshot.domain_metadata())[0] if is_usable(snapshot.config, index)]
-        counts = _counts(snapshot, definitions)
+        counts = _uncovered_counts(snapshot, definitions)
         _uncovered.put(key, max(counts, default=None))
         for definition, count in zip(definitions, counts, strict=True):
             if count >= _DUE_FILES:
@@ -71,20 +73,22 @@ def index_clone(store: ObjectStore, config: TableConfig, version: int) -> None:
 
 
 def _may_be_due(key: str, version: int, added: int) -> bool:
-    """Whether an index may lack _DUE_FILES files. Unknown counts are looked up, and at every LOOK_EVERY versions all are."""
+    """Whether some index may not cover _DUE_FILES files or more, so that it is worth reading the log. True if this process has no
+    count for the table, and at every version that is a multiple of LOOK_EVERY, because other processes add files too. key: of the
+    table. added: the number of new files, which is added to the count."""
     if key not in _uncovered or version % LOOK_EVERY == 0:
         return True
     count = _uncovered.add(key, added)
     return count is not None and count >= _DUE_FILES
 
 
-def _counts(snapshot: Snapshot, definitions: list[IndexDefinition]) -> list[int]:
+def _uncovered_counts(snapshot: Snapshot, definitions: list[IndexDefinition]) -> list[int]:
     """The number of files that each index does not cover."""
-    live = live_files(snapshot) if definitions else None
+    table_files = live_files(snapshot) if definitions else None
     counts: list[int] = []
     for definition in definitions:
-        assert live is not None
+        assert table_files is not None
         files = [opened.files for _, opened in open_segments(snapshot, definition) if opened is not None]
-        covered = covers(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), live)
-        counts.append(live.num_rows - (pc.sum(covered).as_py() or 0))
+        covered = covers(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), table_files)
+        counts.append(table_files.num_rows - (pc.sum(covered).as_py() or 0))
     return counts

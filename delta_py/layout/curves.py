@@ -34,22 +34,22 @@ def z_order(ranks: Cells, bits: int) -> Cells:
 
 def hilbert(ranks: Cells, bits: int) -> Cells:
     """The position of each row on the Hilbert curve. Arguments as in z_order."""
-    x = ranks.copy()
-    columns, first = len(x), x[0]  # a view: the changes of `first` below change x
-    for level in range(bits - 1, 0, -1):  # Skilling's inverse undo: reflect or swap below each level
+    cells = ranks.copy()
+    columns, first_column = len(cells), cells[0]  # a view: changing `first_column` below changes `cells`
+    for level in range(bits - 1, 0, -1):  # Skilling's "inverse undo": reflect or swap the bits below each level
         below = (1 << level) - 1
         for column in range(columns):
-            is_set = (x[column] >> level) & 1
-            swapped = ((first ^ x[column]) & below) * (1 - is_set)
-            first ^= swapped | (below * is_set)
+            is_set = (cells[column] >> level) & 1
+            swapped = ((first_column ^ cells[column]) & below) * (1 - is_set)
+            first_column ^= swapped | (below * is_set)
             if column:
-                x[column] ^= swapped
+                cells[column] ^= swapped
     for column in range(1, columns):  # Gray code
-        x[column] ^= x[column - 1]
-    flips = np.zeros_like(first)
+        cells[column] ^= cells[column - 1]
+    flips = np.zeros_like(first_column)
     for level in range(bits - 1, 0, -1):
-        flips ^= ((x[-1] >> level) & 1) * ((1 << level) - 1)
-    return z_order(x ^ flips, bits)
+        flips ^= ((cells[-1] >> level) & 1) * ((1 << level) - 1)
+    return z_order(cells ^ flips, bits)
 
 
 def _spread(columns: int, bits: int) -> Cells:

@@ -22,8 +22,10 @@ from delta_py.layout.curves import Cells
 
 @dataclass(frozen=True, slots=True)
 class ColumnRanks:
-    """bounds: the non-null ones of 2**bits values, at equal distances in the order of a sample; `nulls` is the number of the
-    others. Numbers if these can represent the values, else texts or bytes.
+    """Gives the values of a column ranks from 0 to 2**bits - 1, by a sample of the column.
+
+    The sorted sample, nulls first, is divided by 2**bits values at equal distances. nulls: how many of these are null. bounds:
+    the others, ascending: numbers if these can represent the values, else texts or bytes.
     """
 
     bits: int
@@ -32,63 +34,64 @@ class ColumnRanks:
 
     @classmethod
     def of(cls, sample: pa.Array | pa.ChunkedArray, bits: int) -> ColumnRanks:
-        """sample: of any type that has an order; at least one row. The first ranks are for the share of its rows that are null,
-        the others for its values."""
-        values = _comparable(sample)
+        """Fit to a sample of the column: values of any type that has an order, at least one row. The share of ranks for nulls is
+        the share of rows that are null."""
+        values = _comparable_values(sample)
         count, cells = len(sample), 1 << bits
         nulls = round(sample.null_count * cells / count)
-        present = count - sample.null_count
+        value_count = count - sample.null_count
         if isinstance(values, np.ndarray):
-            values = np.sort(values[_present(sample)])
-            bounds: np.ndarray[Any, Any] | pa.Array = values[_spaced(present, cells - nulls)]
+            values = np.sort(values[_is_valid(sample)])
+            bounds: np.ndarray[Any, Any] | pa.Array = values[_spaced_positions(value_count, cells - nulls)]
         else:
             values = values.drop_null()
-            bounds = values.take(pc.sort_indices(values)).take(pa.array(_spaced(present, cells - nulls)))
+            bounds = values.take(pc.sort_indices(values)).take(pa.array(_spaced_positions(value_count, cells - nulls)))
         return cls(bits, bounds, nulls)
 
     def ranks(self, values: pa.Array | pa.ChunkedArray) -> Cells:
         """The rank of each value; 0 for a null. A value below all bounds gets the first rank after those of the nulls."""
-        comparable = _comparable(values)
+        comparable = _comparable_values(values)
         if isinstance(comparable, np.ndarray):
-            reached = np.searchsorted(self.bounds, comparable, "right")
+            reached_counts = np.searchsorted(self.bounds, comparable, "right")
         else:
-            reached = _count_reached(self.bounds, comparable)
-        last = (1 << self.bits) - 1
-        ranks = np.clip(self.nulls + reached - 1, min(self.nulls, last), last)
-        return np.where(_present(values), ranks, 0).astype(np.int64)
+            reached_counts = _count_reached_bounds(self.bounds, comparable)
+        last_rank = (1 << self.bits) - 1
+        ranks = np.clip(self.nulls + reached_counts - 1, min(self.nulls, last_rank), last_rank)
+        return np.where(_is_valid(values), ranks, 0).astype(np.int64)
 
 
-def _present(values: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _is_valid(values: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether each value is not null."""
     return np.asarray(values.is_valid())
 
 
-def _spaced(count: int, cells: int) -> Cells:
+def _spaced_positions(count: int, cells: int) -> Cells:
     """The positions of `cells` of `count` sorted values, at equal distances; some repeat if `count` is smaller."""
     return np.arange(cells if count else 0, dtype=np.int64) * count // max(1, cells)
 
 
-def _comparable(values: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any] | pa.Array:
+def _comparable_values(values: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any] | pa.Array:
     """The values as numbers of the same order, or as texts or bytes. Nulls become any number, or stay null."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    kind = values.type
-    if pa.types.is_dictionary(kind):
-        return _comparable(values.dictionary_decode())
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):  # the nearest double suffices for an order of files
+    arrow_type = values.type
+    if pa.types.is_dictionary(arrow_type):
+        return _comparable_values(values.dictionary_decode())
+    if pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type):  # the nearest double suffices for an order of files
         return pc.fill_null(values.cast(pa.float64(), safe=False), 0.0).to_numpy(zero_copy_only=False)
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+    if pa.types.is_boolean(arrow_type) or pa.types.is_integer(arrow_type):
         return pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-    if pa.types.is_date32(kind):
+    if pa.types.is_date32(arrow_type):
         return pc.fill_null(values.view(pa.int32()), 0).to_numpy(zero_copy_only=False)
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(arrow_type):
         return pc.fill_null(values.view(pa.int64()), 0).to_numpy(zero_copy_only=False)
     return values
 
 
-def _count_reached(bounds: pa.Array, values: pa.Array) -> Cells:
+def _count_reached_bounds(bounds: pa.Array, values: pa.Array) -> Cells:
     """The number of bounds that are not greater than each value; any number for nulls. Arrow compares bytes, as Spark does."""
-    both = pa.concat_arrays([bounds.cast(values.type), values])
-    order = pc.sort_indices(both).to_numpy()  # stable: among equals, bounds come first
-    reached = np.empty(len(order), np.int64)
-    reached[order] = np.cumsum(order < len(bounds))
-    return reached[len(bounds) :]
+    bounds_and_values = pa.concat_arrays([bounds.cast(values.type), values])
+    order = pc.sort_indices(bounds_and_values).to_numpy()  # a stable sort: a bound comes before the values that equal it
+    reached_counts = np.empty(len(order), np.int64)
+    reached_counts[order] = np.cumsum(order < len(bounds))
+    return reached_counts[len(bounds) :]

@@ -22,7 +22,7 @@ from delta_py.layout.ranks import ColumnRanks
 from delta_py.types.schema import Path
 
 PIECES = 16  # ranges of the order in each file
-_MAX_RANK_BITS = 12
+_MAX_RANK_BITS = 12  # of a column's ranks: 4096 ranks
 
 
 class Curve(Enum):
@@ -32,7 +32,11 @@ class Curve(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RowOrder:
-    """paths: of the columns in batches. cuts: where each piece but the first begins on the curve, rising; files * PIECES - 1."""
+    """The order of rows along a curve, divided into files, and each file into PIECES pieces.
+
+    paths: of the columns in batches. ranks: of these columns. cuts: the position on the curve where each piece except the first
+    begins, ascending; their number is files * PIECES - 1.
+    """
 
     paths: tuple[Path, ...]
     curve: Curve
@@ -41,17 +45,17 @@ class RowOrder:
 
     @classmethod
     def of(cls, sample: pa.Table, paths: Sequence[Path], curve: Curve, files: int) -> RowOrder:
-        """sample: a column for each of the paths, in their order; at least one row. len(paths) is at most MAX_PLACE_BITS. files:
-        the requested number; the result has at most one file per sampled row, because a table's target file size may be any
-        number.
+        """Fit the order to a sample. sample: a column for each of the paths, in their order; at least one row. len(paths) is at
+        most MAX_PLACE_BITS. files: the requested number; the result has at most one file per sampled row, because a table's
+        target file size may be any number.
         """
         bits = min(_MAX_RANK_BITS, MAX_PLACE_BITS // len(paths), sample.num_rows.bit_length())  # no more ranks than sampled rows
         ranks = tuple(ColumnRanks.of(column, bits) for column in sample.columns)
         without_cuts = cls(tuple(paths), curve, ranks, np.empty(0, np.int64))
-        places = np.sort(without_cuts._places(sample.columns))
+        positions = np.sort(without_cuts._curve_positions(sample.columns))
         pieces = min(files, sample.num_rows) * PIECES
         # The pieces are cut at equal distances in the sorted sample, so that they get about the same number of rows.
-        return cls(without_cuts.paths, curve, ranks, places[np.arange(1, pieces) * len(places) // pieces])
+        return cls(without_cuts.paths, curve, ranks, positions[np.arange(1, pieces) * len(positions) // pieces])
 
     @property
     def file_count(self) -> int:
@@ -60,9 +64,10 @@ class RowOrder:
     def pieces(self, batch: pa.RecordBatch) -> Cells:
         """The number of the piece that each row belongs to, counted through all files: file * PIECES + piece."""
         columns = [column_at(batch, path) for path in self.paths]
-        return np.searchsorted(self.cuts, self._places(columns), "right").astype(np.int64)
+        return np.searchsorted(self.cuts, self._curve_positions(columns), "right").astype(np.int64)
 
-    def _places(self, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Cells:
+    def _curve_positions(self, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Cells:
+        """The position of each row on the curve. columns: the values of the paths."""
         ranks = np.stack([ranks.ranks(column) for ranks, column in zip(self.ranks, columns, strict=True)])
         curve = hilbert if self.curve is Curve.HILBERT else z_order
         return curve(ranks, self.ranks[0].bits)

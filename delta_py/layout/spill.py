@@ -21,10 +21,13 @@ import pyarrow as pa
 
 
 class SpilledRows:
+    """A temporary file with the rows of all pieces. A piece is a range of the rows' order, by its number; its rows come in any
+    number of `put` calls."""
+
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="delta_py-")  # noqa: SIM115 (closed by __exit__)
         self._lock, self._end = Lock(), 0
-        self._places: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        self._records: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
 
     def __enter__(self) -> Self:
         return self
@@ -33,20 +36,21 @@ class SpilledRows:
         self._file.close()
 
     def put(self, piece: int, data: bytes) -> None:
+        """Store rows of a piece, in any form. Threads may call it at the same time."""
         # A record: the number of bytes before compression, in 8 bytes, and the compressed data.
         compressed = pa.compress(data, codec="lz4", asbytes=True)
         record = len(data).to_bytes(8, "little") + compressed
         with self._lock:
             self._file.seek(self._end)
             self._file.write(record)
-            self._places[piece].append((self._end, len(record)))
+            self._records[piece].append((self._end, len(record)))
             self._end += len(record)
 
     def take(self, pieces: Iterable[int]) -> Iterator[pa.Buffer]:
-        """The data of each piece, piece by piece. All calls of put must come before."""
+        """Yield the data of each `put` call for these pieces, piece by piece. All calls of put must have ended."""
         with self._lock:
             self._file.flush()
         for piece in pieces:
-            for start, length in self._places.get(piece, ()):
+            for start, length in self._records.get(piece, ()):
                 record = os.pread(self._file.fileno(), length, start)
                 yield pa.decompress(record[8:], int.from_bytes(record[:8], "little"), "lz4")

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 @raises_storage_errors(lambda table: table._snapshot.table_root)
 class MaintenanceMethods:
-    """What DeltaTable inherits. Each method imports what it needs, as DeltaTable's methods do."""
+    """The base class that gives DeltaTable its methods for maintenance. Each method imports what it needs, as DeltaTable's
+    methods do."""
 
     _snapshot: Snapshot
     _session_timezone: str
@@ -30,21 +31,21 @@ class MaintenanceMethods:
     @property
     def optimize(self) -> TableOptimizer:
         """`optimize.compact()` writes the rows of small files into larger ones. This object stays at its version."""
-        from delta_py.optimize.optimize import TableOptimizer  # as in checkpoint
+        from delta_py.optimize.optimize import TableOptimizer  # only this method needs it
 
         return TableOptimizer(self._snapshot.store, self._session_timezone)
 
     @property
     def index(self) -> TableIndexes:
         """`index.create("user.id")` makes lookups of single values fast. This object stays at its version."""
-        from delta_py.index_commands.index import TableIndexes  # as in checkpoint
+        from delta_py.index_commands.index import TableIndexes  # only this method needs it
 
         return TableIndexes(self._snapshot.store)
 
     @property
     def reorg(self) -> TableReorg:
         """`reorg.purge()` rewrites the newest version's files without deleted rows and dropped columns."""
-        from delta_py.optimize.reorg import TableReorg  # as in checkpoint
+        from delta_py.optimize.reorg import TableReorg  # only this method needs it
 
         return TableReorg(self._snapshot.store, self._session_timezone)
 
@@ -52,7 +53,7 @@ class MaintenanceMethods:
         """Cluster the table by other columns, nested ones dotted, or by none; returns the version. Files do not change until
         `optimize.cluster()`. Files that were clustered by other columns do not change until `optimize.cluster(full=True)`. Raises
         as definition/cluster_by.py."""
-        from delta_py.definition.cluster_by import cluster_by  # as in checkpoint
+        from delta_py.definition.cluster_by import cluster_by  # only this method needs it
 
         return cluster_by(self._snapshot.store, columns)
 
@@ -65,7 +66,7 @@ class MaintenanceMethods:
         null).
         Raises SchemaMismatchError for a column that does not exist.
         """
-        from delta_py.layout.skipping_report import table_layout  # as in checkpoint
+        from delta_py.layout.skipping_report import table_layout  # only this method needs it
 
         return table_layout(self._snapshot, columns)
 
@@ -85,17 +86,16 @@ class MaintenanceMethods:
         """Delete the files that no retained version references, by the newest version of the table.
 
         retention_hours: how long removed files are retained; None for the table's delta.deletedFileRetentionDuration (a week).
-        dry_run: delete nothing, only return the files. keep_versions: stay readable whatever their age.
+        dry_run: delete nothing, only return the files. keep_versions: versions that stay readable whatever their age.
         lite: do not list directories, but use the files that commits since the last VACUUM removed, from the log.
-        inventory: do not list directories either, but use the files of an Arrow table, or of any other source of a stream of
-        Arrow
-        batches: path (with the table's root), length (bytes), isDir, modificationTime (ms).
+        inventory: do not list directories either, but use this list of files: an Arrow table, or any other object with an Arrow
+        stream, with the columns path (with the table's root), length (bytes), isDir, modificationTime (ms).
         quarantine: move the files aside instead, so that restore_quarantined can bring them back. quarantine_hours: files in
         quarantine for longer are deleted; None for the table's delta.deletedFileRetentionDuration.
         keep_clones: retain the files that shallow clones of this table read, or may read if a clone cannot be read.
         Returns the files: path, size (bytes), modification_time (ms), reason. Raises as vacuum/vacuum.py.
         """
-        from delta_py.vacuum.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum  # as in checkpoint
+        from delta_py.vacuum.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum  # only this method needs it
 
         kind = VacuumKind.LITE if lite else VacuumKind.FULL
         request = VacuumRequest(
@@ -117,7 +117,7 @@ class MaintenanceMethods:
         Returns path, size (bytes), quarantined (since when, ms), restored (false if another file is at the path, which
         is not replaced). Raises as vacuum/quarantine.py.
         """
-        from delta_py.vacuum.quarantine import restore_quarantined  # as in checkpoint
+        from delta_py.vacuum.quarantine import restore_quarantined  # only this method needs it
 
         return restore_quarantined(self._snapshot.store, dry_run=dry_run)
 
@@ -128,7 +128,7 @@ class MaintenanceMethods:
         ignore_missing_files: leave out data files of that state that are missing, with a warning; their rows are lost.
         Returns metrics by delta-spark's names. Raises as copies/restore.py.
         """
-        from delta_py.copies.restore import restore  # as in checkpoint
+        from delta_py.copies.restore import restore  # only this method needs it
 
         store = self._snapshot.store
         if isinstance(target, SupportsIndex):
@@ -156,7 +156,7 @@ class MaintenanceMethods:
 
         Raises InvalidOptionError for another mode; UnsupportedOperationError for a table with deletion vectors or column mapping.
         """
-        from delta_py.copies.generate import generate  # as in checkpoint
+        from delta_py.copies.generate import generate  # only this method needs it
 
         return generate(self._snapshot.store, mode)
 
@@ -168,7 +168,7 @@ class MaintenanceMethods:
         Returns one row per fault: kind, path, data_file, version, size (bytes), reason, can_repair, rows_lost. Raises as
         repair/fsck.py.
         """
-        from delta_py.repair.fsck import fsck  # as in checkpoint
+        from delta_py.repair.fsck import fsck  # only this method needs it
 
         return fsck(self._snapshot.store, dry_run=dry_run, allow_data_loss=allow_data_loss, check_data=check_data)
 
@@ -180,23 +180,23 @@ class MaintenanceMethods:
         return checkpoint(self._snapshot)
 
     def write_checksum(self) -> bool:
-        """Write the version checksum of this version, if it has none; commits write theirs automatically. Raises as
-        repair/log_upkeep.py, as do the two below."""
-        from delta_py.repair.log_upkeep import write_checksum  # as in checkpoint
+        """Write the version checksum of this version, if it has none; commits write theirs automatically. Returns
+        whether it was written. Raises as repair/log_upkeep.py; compact_log and clean_log do so too."""
+        from delta_py.repair.log_upkeep import write_checksum  # only this method needs it
 
         return write_checksum(self._snapshot)
 
     def compact_log(self, start_version: int | None = None, end_version: int | None = None) -> tuple[int, int] | None:
         """Write several commits as one file, so that loading a version opens fewer files: those of a range, both inclusive, or
         all since the last checkpoint. Returns the range; None if there is nothing to gain."""
-        from delta_py.repair.log_upkeep import compact_log  # as in checkpoint
+        from delta_py.repair.log_upkeep import compact_log  # only this method needs it
 
         return compact_log(self._snapshot, start_version, end_version)
 
     def clean_log(self) -> int:
         """Delete the log files that no version within delta.logRetentionDuration (30 days) needs; returns the number
         of files. Commits that write a checkpoint do it automatically, for a few seconds."""
-        from delta_py.repair.log_upkeep import clean_log  # as in checkpoint
+        from delta_py.repair.log_upkeep import clean_log  # only this method needs it
 
         return clean_log(self._snapshot.store)
 

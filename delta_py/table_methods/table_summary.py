@@ -22,8 +22,8 @@ from delta_py.types.schema import type_name
 from delta_py.types.sizes import bytes_text
 from delta_py.visible_text import visible
 
-_TEXT_COLUMNS, _HTML_COLUMNS = 20, 200
-_LONGEST_TYPE, _LONGEST_PROBLEM = 80, 600
+_TEXT_COLUMNS, _HTML_COLUMNS = 20, 200  # how many columns are shown at most
+_LONGEST_TYPE, _LONGEST_PROBLEM = 80, 600  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class ColumnSummary:
 
 @dataclass(frozen=True, slots=True)
 class TableSummary:
-    """place: the table's name or path. rows: None if the log does not contain them. problem: why facts are missing; None if all
-    are known. columns: at most as many as are shown. column_count: of all top-level columns."""
+    """What the repr of a table shows. place: the table's name or path. rows: None if the log does not contain them. problem: why
+    facts are missing; None if all are known. columns: at most as many as are shown. column_count: of all top-level columns."""
 
     place: str
     version: int | None = None
@@ -48,6 +48,7 @@ class TableSummary:
     problem: str | None = None
 
     def text(self) -> str:
+        """The summary for terminals, in a few lines. What is unknown is left out."""
         version = "" if self.version is None else f", version={self.version}"
         lines = [f"DeltaTable({visible(repr(self.place))}{version})"]
         lines += [f"  {self._state()}"] if self.files is not None else []
@@ -59,6 +60,7 @@ class TableSummary:
         return "\n".join(lines)
 
     def html(self) -> str:
+        """The summary for notebooks, with a table of columns. What is unknown is left out."""
         facts = [f"version {self.version:,}"] if self.version is not None else []
         facts += [self._state()] if self.files is not None else []
         rows = [
@@ -67,14 +69,14 @@ class TableSummary:
         ]
         head = tag("tr", tag("th", "column"), tag("th", "type"), tag("th", "comment"))
         hidden_count = self.column_count - len(self.columns)
-        parts: list[Child] = [
+        elements: list[Child] = [
             tag("p", tag("b", "DeltaTable "), data(self.place)),
             tag("p", ", ".join(facts)) if facts else None,
             tag("table", tag("thead", head), tag("tbody", rows)) if rows else None,
             tag("p", f"and {count_text(hidden_count, 'more column')}") if rows and hidden_count else None,
             tag("p", shortened(self.problem, _LONGEST_PROBLEM)) if self.problem is not None else None,
         ]
-        return joined(parts)
+        return joined(elements)
 
     def _state(self) -> str:
         rows = "unknown number of rows" if self.rows is None else count_text(self.rows, "row")
@@ -83,38 +85,40 @@ class TableSummary:
 
 def recorded_row_count(snapshot: Snapshot) -> int | None:
     """The number of rows in a version, if the log has it for every file."""
-    return _counted(snapshot).rows_kept
+    return _file_counts(snapshot).rows_kept
 
 
-def _counted(snapshot: Snapshot) -> ScanReport:
+def _file_counts(snapshot: Snapshot) -> ScanReport:
     return plan_scan(snapshot, (), options=ScanOptions(count_rows=True)).report
 
 
 def summary_of(snapshot: Snapshot, name: str | None = None) -> TableSummary:
-    """name: of the table in a catalog. If the list of files cannot be read, the problem says why. Opens no data file."""
+    """The summary of a version. name: the table's name in a catalog; None to show its path. If the list of files cannot be read,
+    the summary's problem says why. Opens no data file."""
     place = readable(name or snapshot.table_root)
     fields = snapshot.schema.fields
     columns = tuple(
         ColumnSummary(field.name, type_name(field.data_type), _comment(field.metadata.get("comment")))
         for field in fields[:_HTML_COLUMNS]
     )
-    known = TableSummary(place, snapshot.version, columns=columns, column_count=len(fields))
+    summary_so_far = TableSummary(place, snapshot.version, columns=columns, column_count=len(fields))
 
     def with_files() -> TableSummary:
-        report = _counted(snapshot)
-        return replace(known, rows=report.rows_kept, files=report.files_total, size_bytes=report.bytes_total)
+        report = _file_counts(snapshot)
+        return replace(summary_so_far, rows=report.rows_kept, files=report.files_total, size_bytes=report.bytes_total)
 
-    return summary_or_problem(known, with_files)
+    return summary_or_problem(summary_so_far, with_files)
 
 
-def summary_or_problem(known: TableSummary, step: Callable[[], TableSummary]) -> TableSummary:
-    """The step's result; if it fails, what was known before it, with the problem. A repr must not raise, whatever is wrong with a
-    table, its storage or the session: it would hide the error that a person is looking for."""
+def summary_or_problem(summary_so_far: TableSummary, step: Callable[[], TableSummary]) -> TableSummary:
+    """The summary that `step` makes. If the step fails, the known summary, with the error's message as its problem. A repr must
+    not raise, whatever is wrong with a table, its storage or the session: it would hide the error that a person is looking
+    for."""
     try:
         return step()
     except Exception as error:
         problem = error.message if isinstance(error, DeltaError) else readable(f"{type(error).__name__}: {error}")
-        return replace(known, problem=problem)
+        return replace(summary_so_far, problem=problem)
 
 
 def _comment(value: object) -> str | None:

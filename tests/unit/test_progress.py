@@ -48,8 +48,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delenv(SETTING, raising=False)
     yield new_terminal
-    assert module._shown.acquire(blocking=False), "the line has ended"
-    module._shown.release()
+    assert module._line_lock.acquire(blocking=False), "the line has ended"
+    module._line_lock.release()
 
 
 def seen(stream: Any, action: Callable[[], object]) -> str:

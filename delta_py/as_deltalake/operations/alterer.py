@@ -11,7 +11,7 @@ from delta_py.as_deltalake.arguments import COMMIT_FIRST, HOOKS_FIRST
 from delta_py.as_deltalake.exceptions import raises_deltalake_errors
 from delta_py.as_deltalake.features import TableFeatures
 from delta_py.as_deltalake.operations.sessions import DEFINITIONS, TableSession
-from delta_py.as_deltalake.operations.written_files import note_change
+from delta_py.as_deltalake.operations.written_files import commit_empty
 from delta_py.as_deltalake.schema import Field
 from delta_py.as_deltalake.sql_dialects import spark_sql
 from delta_py.definition.definition_settings import definition_settings
@@ -25,7 +25,8 @@ from delta_py.types.schema import Path, StructField, StructType
 
 @raises_deltalake_errors
 class TableAlterer:
-    """Each method takes commit_properties and post_commithook_properties, by name or in deltalake's older positional form."""
+    """Changes a table's definition. Each method takes commit_properties and post_commithook_properties, by name or in deltalake's
+    older positional form."""
 
     def __init__(self, session: TableSession) -> None:
         self._table, self._block = session.as_delta, session.block
@@ -45,10 +46,13 @@ class TableAlterer:
         properties = (commit_properties, post_commithook_properties)
         block = self._block("add_feature", args, COMMIT_FIRST, *properties, operation_name="ADD FEATURE")
         with block, definition_settings(replace(DEFINITIONS, prefers_versions=False)):
-            properties_of_features = {f"delta.feature.{each.value}": "supported" for each in features}
+            properties_of_features = {f"delta.feature.{requested_feature.value}": "supported" for requested_feature in features}
             version = self._table.version
             if self._table.alter.set_table_properties(properties_of_features) == version:
-                note_change(self._table.snapshot, "ADD FEATURE", {"feature": [each.value for each in features]})
+                # The table has all features, so nothing was committed. The history gets an entry all the same.
+                commit_empty(
+                    self._table.snapshot, "ADD FEATURE", {"feature": [requested_feature.value for requested_feature in features]}
+                )
 
     def add_columns(
         self,
@@ -57,8 +61,10 @@ class TableAlterer:
         commit_properties: Any = None,
         post_commithook_properties: Any = None,
     ) -> None:
+        """Add columns, or fields that a struct of the table lacks. Columns that the table has already are left out. Raises
+        UnsupportedOperationError for generated columns."""
         columns = [fields] if isinstance(fields, Field) else list(fields)
-        generated = [each.name for each in columns if GENERATION in each.as_delta.metadata]
+        generated = [column.name for column in columns if GENERATION in column.as_delta.metadata]
         if generated:
             raise UnsupportedOperationError(
                 f"New columns cannot be generated: {', '.join(generated)}. Existing rows would have no value. Nothing was "
@@ -66,7 +72,7 @@ class TableAlterer:
             )
         with self._block("add_columns", args, COMMIT_FIRST, commit_properties, post_commithook_properties):
             schema = self._table.struct_type
-            new_columns = [new for each in columns for new in _new_columns(schema, (), each.as_delta)]
+            new_columns = [new_column for column in columns for new_column in _new_columns(schema, (), column.as_delta)]
             if new_columns:
                 self._table.alter.add_columns(new_columns)
 
@@ -77,11 +83,13 @@ class TableAlterer:
         commit_properties: Any = None,
         post_commithook_properties: Any = None,
     ) -> None:
+        """Add CHECK constraints, by name and SQL. Constraints that the table has with the same condition change nothing."""
         with self._block("add_constraint", args, HOOKS_FIRST, commit_properties, post_commithook_properties):
-            present = self._table.metadata.configuration
+            properties = self._table.metadata.configuration
             conditions = {name: spark_sql(sql) for name, sql in constraints.items()}
-            new_ones = {name: sql for name, sql in conditions.items() if present.get(CHECK_PREFIX + name) != sql}
-            self._table.alter.add_constraint(new_ones)
+            # A constraint that the table has with the same condition is left out.
+            new_constraints = {name: sql for name, sql in conditions.items() if properties.get(CHECK_PREFIX + name) != sql}
+            self._table.alter.add_constraint(new_constraints)
 
     def drop_constraint(
         self,
@@ -97,7 +105,7 @@ class TableAlterer:
     def drop_column_not_null(
         self, column_name: str, commit_properties: Any = None, post_commithook_properties: Any = None
     ) -> None:
-        """Raises InvalidOptionError if the column has no NOT NULL."""
+        """Make a column nullable. Raises InvalidOptionError if it is nullable already."""
         column = self._table.struct_type.find(column_name)
         if column is not None and column.nullable:
             raise InvalidOptionError(f"Column {column_name} has no NOT NULL. Nothing was changed.", option="column_name")
@@ -142,27 +150,29 @@ class TableAlterer:
 
 
 def _refuse_higher_versions(protocol: Protocol, features: Sequence[TableFeatures]) -> None:
+    """Raises UnsupportedOperationError if the features need a higher reader or writer version than the protocol has."""
     if protocol.min_writer_version < WRITER_FEATURES_VERSION:
-        side, least, present = "writer", WRITER_FEATURES_VERSION, protocol.min_writer_version
-    elif any(FEATURES[each.value].reader for each in features) and protocol.min_reader_version < READER_FEATURES_VERSION:
-        side, least, present = "reader", READER_FEATURES_VERSION, protocol.min_reader_version
+        side, needed_version, table_version = "writer", WRITER_FEATURES_VERSION, protocol.min_writer_version
+    elif any(FEATURES[feature.value].reader for feature in features) and protocol.min_reader_version < READER_FEATURES_VERSION:
+        side, needed_version, table_version = "reader", READER_FEATURES_VERSION, protocol.min_reader_version
     else:
         return
     raise UnsupportedOperationError(
-        f"Table features need {side} version {least}, and the table has {present}. Nothing was changed. Set "
+        f"Table features need {side} version {needed_version}, and the table has {table_version}. Nothing was changed. Set "
         "allow_protocol_versions_increase=True."
     )
 
 
 def _new_columns(schema: StructType, parents: Path, field: StructField) -> Iterator[NewColumn]:
-    """The column; or the fields that a struct of the table lacks, if the table has the struct already; or nothing, if the table
-    has a column of that name and type."""
-    known = schema.find(field.name)
-    if known is not None and known.name == field.name and known.data_type == field.data_type:
+    """The columns to add so that the schema has the field. Yields nothing if the schema has a column of that name and type; the
+    missing nested fields if both are structs; and else the field itself. parents: the path of the struct with this schema; empty
+    for the table."""
+    table_column = schema.find(field.name)
+    if table_column is not None and table_column.name == field.name and table_column.data_type == field.data_type:
         return
-    if known is not None and isinstance(known.data_type, StructType) and isinstance(field.data_type, StructType):
-        for inner in field.data_type.fields:
-            if inner != known.data_type.find(inner.name):
-                yield from _new_columns(known.data_type, (*parents, known.name), inner)
+    if table_column is not None and isinstance(table_column.data_type, StructType) and isinstance(field.data_type, StructType):
+        for nested_field in field.data_type.fields:
+            if nested_field != table_column.data_type.find(nested_field.name):
+                yield from _new_columns(table_column.data_type, (*parents, table_column.name), nested_field)
     else:
         yield NewColumn((*parents, field.name), field.data_type, field.nullable, metadata=field.metadata)

@@ -13,7 +13,8 @@ from delta_py.scan.file_groups import CHANGE_FIELDS, COMMIT_TIMESTAMP, COMMIT_VE
 from delta_py.table import DeltaTable
 from delta_py.types.schema import StructType, to_arrow_schema
 
-_BEYOND = ("DELTA_CDC_START_VERSION_AFTER_LATEST", "DELTA_TIMESTAMP_GREATER_THAN_COMMIT")
+# Error classes of a start after the newest version.
+_AFTER_NEWEST = ("DELTA_CDC_START_VERSION_AFTER_LATEST", "DELTA_TIMESTAMP_GREATER_THAN_COMMIT")
 
 
 def read_changes(
@@ -27,23 +28,24 @@ def read_changes(
     *,
     allow_out_of_range: bool,
 ) -> pa.RecordBatchReader:
-    """Without a start, from version 0. allow_out_of_range: a start after the newest version gives no rows, instead of an error.
-    Raises as DeltaTable.changes."""
+    """The changes between two versions, or two times. Without a start, they begin with version 0. predicate: in Spark's dialect.
+    allow_out_of_range: a start after the newest version gives no rows, instead of an error. Raises as DeltaTable.changes."""
     try:
-        return _as_deltalake(
+        return _with_deltalake_types(
             table.load_cdf(starting_version, ending_version, starting_time, ending_time, columns=columns, predicate=predicate)
         )
     except (ChangeDataFeedError, TimestampOutOfRangeError) as error:
-        if not allow_out_of_range or error.error_class not in _BEYOND:
+        if not allow_out_of_range or error.error_class not in _AFTER_NEWEST:
             raise
         schema = to_arrow_schema(StructType((*table.struct_type.fields, *CHANGE_FIELDS)))
         names = columns or schema.names
         empty = pa.RecordBatchReader.from_batches(pa.schema([schema.field(name) for name in names]), [])
-        return _as_deltalake(empty)
+        return _with_deltalake_types(empty)
 
 
-def _as_deltalake(changes: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """The types of deltalake's feed: times of commits in milliseconds without a zone (UTC), unsigned versions, texts as views."""
+def _with_deltalake_types(changes: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """The same rows with the types of deltalake's feed: times of commits in milliseconds without a zone (UTC), unsigned versions,
+    texts as views."""
     types = {COMMIT_TIMESTAMP: pa.timestamp("ms"), COMMIT_VERSION: pa.uint64()}
     schema = pa.schema([field.with_type(types.get(field.name, view_type(field.type))) for field in changes.schema])
     return pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in changes))

@@ -18,8 +18,9 @@ from delta_py.types.schema import StructType
 
 
 class TableMerger:
-    """predicate: SQL, the condition of the MERGE. merge_schema: the table gets columns that only the source has. is_lenient:
-    values that do not fit their column become null. block: makes the block in which the MERGE runs."""
+    """A MERGE: methods add clauses, and `execute` runs it. predicate: SQL, the condition of the MERGE. merge_schema: the table
+    gets columns that only the source has. is_lenient: values that do not fit their column become null. block: makes the block in
+    which the MERGE runs."""
 
     def __init__(
         self,
@@ -36,7 +37,7 @@ class TableMerger:
         reader = reader_in(source)
         self._block, self._schema, self._aliases = block, reader.schema, (target_alias, source_alias)
         self._merge_schema, self._columns = merge_schema, table.struct_type
-        self._complete_kinds: set[str] = set()  # kinds of clauses, one of which takes all remaining rows
+        self._complete_kinds: set[str] = set()  # kinds with a clause that has no condition, and so takes all remaining rows
         self._lenient_types = table.struct_type if is_lenient else StructType()  # without columns no value is cast
         if merge_schema:
             refuse_generated_columns(table.struct_type, columns_of(reader.schema))
@@ -53,7 +54,7 @@ class TableMerger:
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
         if self._can_apply("matched", predicate):
-            self._merger.when_matched_update(self._by_column(updates), _sql(predicate))
+            self._merger.when_matched_update(self._by_column(updates), _in_spark_dialect(predicate))
         return self
 
     def when_matched_update_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
@@ -61,47 +62,48 @@ class TableMerger:
         change. With merge_schema the table also gets the source's other columns.
         """
         if self._can_apply("matched", predicate):
-            self._merger.when_matched_update(self._all(except_cols), _sql(predicate))
+            self._merger.when_matched_update(self._all_source_columns(except_cols), _in_spark_dialect(predicate))
         return self
 
     def when_matched_delete(self, predicate: str | None = None) -> Self:
         if self._can_apply("matched", predicate):
-            self._merger.when_matched_delete(_sql(predicate))
+            self._merger.when_matched_delete(_in_spark_dialect(predicate))
         return self
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
         if self._can_apply("not matched", predicate):
-            self._merger.when_not_matched_insert(self._by_column(updates), _sql(predicate))
+            self._merger.when_not_matched_insert(self._by_column(updates), _in_spark_dialect(predicate))
         return self
 
     def when_not_matched_insert_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
         """Columns that only the table has get their default, or null."""
         if self._can_apply("not matched", predicate):
-            self._merger.when_not_matched_insert(self._all(except_cols), _sql(predicate))
+            self._merger.when_not_matched_insert(self._all_source_columns(except_cols), _in_spark_dialect(predicate))
         return self
 
     def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
         if self._can_apply("not matched by source", predicate):
-            self._merger.when_not_matched_by_source_update(self._by_column(updates), _sql(predicate))
+            self._merger.when_not_matched_by_source_update(self._by_column(updates), _in_spark_dialect(predicate))
         return self
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Self:
         if self._can_apply("not matched by source", predicate):
-            self._merger.when_not_matched_by_source_delete(_sql(predicate))
+            self._merger.when_not_matched_by_source_delete(_in_spark_dialect(predicate))
         return self
 
     def execute(self) -> dict[str, Any]:
         """Run the MERGE; returns metrics. A MERGE without a clause changes nothing."""
         with self._block():
-            done = self._merger.execute()
+            merge_metrics = self._merger.execute()
         files = {
             "num_target_files_scanned": self._merger.files_scanned,
             "num_target_files_skipped_during_scan": self._merger.files_skipped,
         }
-        return {**metrics.renamed(done, metrics.MERGE), **files}
+        return {**metrics.by_deltalake_names(merge_metrics, metrics.MERGE), **files}
 
     def _can_apply(self, kind: str, predicate: str | None) -> bool:
-        """Whether a clause can ever apply: none of its kind before it takes every row."""
+        """Whether a new clause can apply to any row: no earlier clause of its kind takes all rows. It is not passed on otherwise,
+        and has no effect. kind: matched, not matched, or not matched by source."""
         can_apply = kind not in self._complete_kinds
         if predicate is None:
             self._complete_kinds.add(kind)
@@ -109,29 +111,30 @@ class TableMerger:
 
     # ------------------------------------------------------------ columns
 
-    def _all(self, except_cols: Sequence[str] | None) -> dict[str, str]:
-        """Each column of the source that may be assigned, and its value: SET * and INSERT *."""
+    def _all_source_columns(self, except_cols: Sequence[str] | None) -> dict[str, str]:
+        """The assignments of SET * and INSERT *, by column: the source's columns that the table has, or gets with
+        merge_schema."""
         source = self._aliases[1] or "source"
         excluded = set(except_cols or ())
-        names = [field.name for field in self._schema if field.name not in excluded and self._is_assigned(field.name)]
+        names = [field.name for field in self._schema if field.name not in excluded and self._has_target_column(field.name)]
         updates = {quoted(name): f"{quoted(source)}.{quoted(name)}" for name in names}
         return with_lenient_casts(updates, self._lenient_types)
 
-    def _is_assigned(self, name: str) -> bool:
-        """Whether a column of the source has one in the table, or gets one."""
+    def _has_target_column(self, name: str) -> bool:
+        """Whether the table has a column of this name, or gets one by merge_schema."""
         return self._merge_schema or self._columns.find(name) is not None
 
     def _by_column(self, updates: Mapping[str, str]) -> dict[str, str]:
-        """The updates by column, without the alias of the table or of the source before its name."""
-        named = {_without_alias(spark_sql(name), self._aliases): spark_sql(value) for name, value in updates.items()}
-        return with_lenient_casts(named, self._lenient_types)
+        """The updates in Spark's dialect, by column. Aliases of table and source before the columns' names are removed."""
+        by_column = {_without_alias(spark_sql(name), self._aliases): spark_sql(value) for name, value in updates.items()}
+        return with_lenient_casts(by_column, self._lenient_types)
 
 
 def _without_alias(name: str, aliases: tuple[str | None, str | None]) -> str:
     """`target.id` -> `id`, if `target` is one of the aliases. Any other name does not change."""
-    first, *rest = split_name(name)
-    return ".".join(map(quoted, rest)) if rest and first in aliases else name
+    first_name, *other_names = split_name(name)
+    return ".".join(map(quoted, other_names)) if other_names and first_name in aliases else name
 
 
-def _sql(predicate: str | None) -> str | None:
+def _in_spark_dialect(predicate: str | None) -> str | None:
     return None if predicate is None else spark_sql(predicate)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+# The metrics of each operation: delta-spark's names by deltalake's names.
 _FILES = {"num_added_files": "numAddedFiles", "num_removed_files": "numRemovedFiles"}
 _COPIED = {"num_copied_rows": "numCopiedRows"}
 _TIMES = {"execution_time_ms": "executionTimeMs", "scan_time_ms": "scanTimeMs"}
@@ -24,20 +25,25 @@ MERGE = {
     **_TIMES,
     **_REWRITE,
 }
-_OMITTED = ("num_deleted_rows",)  # unknown if removed files have no statistics
+_OMITTED = ("num_deleted_rows",)  # left out if it is not known, because removed files have no statistics
 RESTORE = {"numRemovedFile": "numRemovedFiles", "numRestoredFile": "numRestoredFiles"}
 
 
-def renamed(metrics: Mapping[str, int], names: Mapping[str, str]) -> dict[str, Any]:
-    """The metrics by deltalake's names. names: delta-spark's name of each, by deltalake's. A metric that the operation does not
-    have is 0; only the number of deleted rows is left out then."""
-    unknown = {name for name in _OMITTED if names.get(name) not in metrics}
-    return {ours: metrics.get(theirs, 0) for ours, theirs in names.items() if ours not in unknown}
+def by_deltalake_names(metrics: Mapping[str, int], delta_spark_names: Mapping[str, str]) -> dict[str, Any]:
+    """The metrics by deltalake's names. metrics: by delta-spark's names. delta_spark_names: for each metric that deltalake
+    returns, its name in delta-spark. A metric that the operation does not have is 0; only the number of deleted rows is left
+    out."""
+    omitted = {name for name in _OMITTED if delta_spark_names.get(name) not in metrics}
+    return {
+        deltalake_name: metrics.get(delta_spark_name, 0)
+        for deltalake_name, delta_spark_name in delta_spark_names.items()
+        if deltalake_name not in omitted
+    }
 
 
-def with_numbers(info: Mapping[str, Any]) -> dict[str, Any]:
-    """commitInfo with the metrics of pydelta's own commits as numbers, as those of deltalake's commits are. Other writers'
-    stay."""
+def with_numeric_metrics(info: Mapping[str, Any]) -> dict[str, Any]:
+    """commitInfo with its operationMetrics as numbers, as deltalake writes them, if pydelta wrote the commit: it writes texts.
+    The commitInfo of other writers does not change."""
     metrics = info.get("operationMetrics")
     if not isinstance(metrics, dict) or not str(info.get("engineInfo", "")).startswith("pydelta/"):
         return dict(info)
@@ -45,14 +51,15 @@ def with_numbers(info: Mapping[str, Any]) -> dict[str, Any]:
     return {**info, "operationMetrics": numbers}
 
 
-def of_optimize(metrics: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """kind: preserveLocality or zOrder. Sizes of files are JSON texts, as deltalake has them."""
+def optimize_metrics(metrics: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """The metrics of an OPTIMIZE in deltalake's form. metrics: of TableOptimizer of delta_py. kind: preserveLocality or zOrder.
+    Sizes of files are JSON texts."""
     is_ordered = kind == "zOrder"
     return {
         "numFilesAdded": metrics["numFilesAdded"],
         "numFilesRemoved": metrics["numFilesRemoved"],
-        "filesAdded": _sizes(metrics["filesAdded"]),
-        "filesRemoved": _sizes(metrics["filesRemoved"]),
+        "filesAdded": _file_sizes_json(metrics["filesAdded"]),
+        "filesRemoved": _file_sizes_json(metrics["filesRemoved"]),
         "partitionsOptimized": metrics["partitionsOptimized"],
         "numBatches": metrics["numBatches"],
         "totalConsideredFiles": metrics["totalConsideredFiles"],
@@ -64,7 +71,8 @@ def of_optimize(metrics: Mapping[str, Any], kind: str) -> dict[str, Any]:
     }
 
 
-def _sizes(sizes: Mapping[str, Any]) -> str:
+def _file_sizes_json(sizes: Mapping[str, Any]) -> str:
+    """Minimum, maximum, average, number and sum of the sizes of files (bytes), as JSON with sorted keys. 0 for no files."""
     values = {
         "min": sizes["min"] or 0,
         "max": sizes["max"] or 0,

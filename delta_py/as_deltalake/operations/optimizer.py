@@ -14,13 +14,14 @@ from delta_py.as_deltalake.properties import WriterProperties
 from delta_py.exchange.partition_filters import partition_condition
 
 _MOST_BYTES = 2**63 - 1
-_TARGET_BYTES = 100 * 1024 * 1024
+_TARGET_BYTES = 100 * 1024 * 1024  # of tables without delta.targetFileSize
 
 
 @raises_deltalake_errors
 class TableOptimizer:
-    """max_concurrent_tasks, max_spill_size, max_temp_directory_size have no effect. min_commit_interval: each batch of files is a
-    commit of its own when it is given; otherwise all files are one commit."""
+    """Rewrites small files as larger ones. max_concurrent_tasks, max_spill_size, max_temp_directory_size have no effect.
+    min_commit_interval: if it is given, each group of files that becomes one file is a commit of its own, whatever the interval;
+    otherwise all are one commit."""
 
     def __init__(self, session: TableSession) -> None:
         self._table, self._block = session.as_delta, session.block
@@ -38,11 +39,13 @@ class TableOptimizer:
         commit_properties: Any = None,
         post_commithook_properties: Any = None,
     ) -> dict[str, Any]:
-        target, batch = self._target(target_size), _batch_bytes(min_commit_interval)
+        target_bytes, batch_bytes = self._target_bytes(target_size), _batch_bytes(min_commit_interval)
         with self._block("compact", args, HOOKS_FIRST, commit_properties, post_commithook_properties, writer_properties):
             optimizer = self._table.optimize
-            done = optimizer.compact(self._filter(partition_filters), target_file_bytes=target, batch_bytes=batch)
-            return metrics.of_optimize(done, "preserveLocality")
+            metrics_of_run = optimizer.compact(
+                self._partition_condition(partition_filters), target_file_bytes=target_bytes, batch_bytes=batch_bytes
+            )
+            return metrics.optimize_metrics(metrics_of_run, "preserveLocality")
 
     def z_order(
         self,
@@ -58,25 +61,28 @@ class TableOptimizer:
         commit_properties: Any = None,
         post_commithook_properties: Any = None,
     ) -> dict[str, Any]:
-        target, batch = self._target(target_size), _batch_bytes(min_commit_interval)
+        target_bytes, batch_bytes = self._target_bytes(target_size), _batch_bytes(min_commit_interval)
         with self._block("z_order", args, HOOKS_FIRST, commit_properties, post_commithook_properties, writer_properties):
             optimizer = self._table.optimize
-            where = self._filter(partition_filters)
-            done = optimizer.z_order(list(columns), where, target_file_bytes=target, batch_bytes=batch)
-            return metrics.of_optimize(done, "zOrder")
+            condition = self._partition_condition(partition_filters)
+            metrics_of_run = optimizer.z_order(list(columns), condition, target_file_bytes=target_bytes, batch_bytes=batch_bytes)
+            return metrics.optimize_metrics(metrics_of_run, "zOrder")
 
-    def _target(self, target_size: int | None) -> int:
+    def _target_bytes(self, target_size: int | None) -> int:
+        """The size of new files: the caller's, or else the table's. Raises ValueError for a size that no file can have."""
         if target_size is None:
             return self._table.snapshot.config.properties.size("delta.targetFileSize", _TARGET_BYTES)
         if not 0 < target_size <= _MOST_BYTES:
             raise ValueError(f"target_file_size must be between 1 and {_MOST_BYTES} bytes.")
         return target_size
 
-    def _filter(self, partition_filters: Any) -> str | None:
+    def _partition_condition(self, partition_filters: Any) -> str | None:
+        """SQL for filters (column, operator, value) of partitions; None if there are none."""
         config = self._table.snapshot.config
         return partition_condition(config.schema, config.partition_columns, partition_filters or ())
 
 
 def _batch_bytes(min_commit_interval: int | timedelta | None) -> int | None:
-    """None for one commit; 1 for a commit of each group of files that become one."""
+    """How many bytes of files one commit rewrites at least: None for one commit of all files; 1 byte so that each group of files
+    that becomes one file is a commit."""
     return None if min_commit_interval is None else 1

@@ -1,4 +1,4 @@
-"""Runs an operation of delta_py with the properties that a caller of deltalake passes, and its errors."""
+"""Runs an operation of delta_py as deltalake would: with the caller's commit properties, and with deltalake's errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from delta_py.as_deltalake.arguments import by_name
+from delta_py.as_deltalake.arguments import named_arguments
 from delta_py.as_deltalake.exceptions import deltalake_errors
 from delta_py.as_deltalake.properties import WriterProperties
 from delta_py.as_deltalake.transaction import commit_as
@@ -54,6 +54,8 @@ def operation(
 
 
 def _file_settings(config: TableConfig | None, properties: WriterProperties) -> Any:
+    """A block whose Parquet files get these properties. Properties of columns need the config, which knows their names in
+    files."""
     return file_settings(properties.file_settings([] if config is None else file_columns(config)))
 
 
@@ -68,7 +70,8 @@ def file_columns(config: TableConfig) -> list[str]:
 def table_operation(
     table: DeltaTable, keywords: Mapping[str, Any], writer_properties: WriterProperties | None = None
 ) -> Iterator[None]:
-    """A block that changes a table, after which its object is at the newest version."""
+    """As `operation`, for a block that changes a table. After the block, the object `table` is at the newest version. keywords:
+    the properties of `operation`."""
     with operation(table.snapshot.config, keywords, writer_properties):
         yield
         table.update_incremental()
@@ -76,7 +79,7 @@ def table_operation(
 
 @dataclass(frozen=True, slots=True)
 class TableSession:
-    """Makes the blocks in which operations change a table."""
+    """Makes the `with` blocks in which operations change a table."""
 
     as_delta: DeltaTable
 
@@ -90,8 +93,8 @@ class TableSession:
         writer_properties: WriterProperties | None = None,
         operation_name: str | None = None,
     ) -> AbstractContextManager[None]:
-        """args: commit arguments in deltalake's older positional form, whose names are `order`. operation_name: in the
-        history."""
+        """The block for one call of a method. args: the arguments that the caller passed by position, as older versions of
+        deltalake allowed. order: their names. operation_name: the operation's name in the history; None for its own."""
         keywords = {"commit_properties": commit_properties, "post_commithook_properties": post_commithook_properties}
-        properties = {**by_name(method, args, order, keywords), "operation_name": operation_name}
+        properties = {**named_arguments(method, args, order, keywords), "operation_name": operation_name}
         return table_operation(self.as_delta, properties, writer_properties)

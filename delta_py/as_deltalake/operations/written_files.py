@@ -37,8 +37,9 @@ def commit_files(
     partition_by: Sequence[str],
     condition: Expression | None,
 ) -> int:
-    """Commit the files; returns the version. mode: append; or overwrite, which removes the files that may hold rows for which the
-    condition is true. Raises InvalidOptionError, SchemaMismatchError; conflicts as Transaction.commit."""
+    """Commit data files that the caller has written; returns the version. schema, partition_by: of the files, which must be those
+    of the table; an empty partition_by is accepted too. mode: append; or overwrite, which removes the files that may hold rows
+    for which the condition is true. Raises InvalidOptionError, SchemaMismatchError; conflicts as Transaction.commit."""
     config = snapshot.config
     config.require(Operation.WRITE)
     if mode not in ("append", "overwrite"):
@@ -70,26 +71,30 @@ def commit_files(
     return transaction.commit("WRITE", {"mode": mode.capitalize(), "partitionBy": list(partition_by)})
 
 
-def note_change(snapshot: Snapshot, operation: str, parameters: Mapping[str, Any]) -> int:
-    """A commit that changes nothing, for the history; returns the version."""
+def commit_empty(snapshot: Snapshot, operation: str, parameters: Mapping[str, Any]) -> int:
+    """Make a commit without changes, so that the history has an entry; returns the version. parameters: of the operation, for the
+    history."""
     return Transaction(snapshot).commit(operation, parameters)
 
 
 def deletion_masks(snapshot: Snapshot) -> pa.RecordBatchReader:
     """filepath (URI), selection_vector (true for a row that is live) of each file with a deletion vector."""
-    return pa.RecordBatchReader.from_batches(_MASKS, _masks(snapshot))
+    return pa.RecordBatchReader.from_batches(_MASKS, _live_row_masks(snapshot))
 
 
-def _masks(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
+def _live_row_masks(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
     """For each file with a deletion vector: its URI, and for each of its rows whether the row is live."""
     for file in plan_scan(snapshot, (), None, ScanOptions()).scan_files():
         if file.deletion_vector is not None:
             location = resolve(snapshot.table_root, file.path)
             uri = location if has_scheme(location) else f"file://{location}"
-            yield pa.record_batch([pa.array([uri]), pa.array([_mask(snapshot, file)], _MASKS.field(1).type)], schema=_MASKS)
+            yield pa.record_batch(
+                [pa.array([uri]), pa.array([_is_live_by_row(snapshot, file)], _MASKS.field(1).type)], schema=_MASKS
+            )
 
 
-def _mask(snapshot: Snapshot, file: ScanFile) -> list[bool]:
+def _is_live_by_row(snapshot: Snapshot, file: ScanFile) -> list[bool]:
+    """For each row of a file with a deletion vector, in the file's order: whether it is live."""
     assert file.deletion_vector is not None
     is_live = np.ones(stored_row_count(snapshot.store, file.path, file.size_bytes), bool)
     is_live[np.asarray(read_deletion_vector(snapshot.store, file.deletion_vector), np.int64)] = False

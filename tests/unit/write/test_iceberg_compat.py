@@ -19,7 +19,7 @@ from delta_py.copies.clone import shallow_clone
 from delta_py.copies.convert_to_delta import ConvertRequest, convert
 from delta_py.copies.restore import restore
 from delta_py.definition.create import create_table, define_table
-from delta_py.definition.replace import build_table, check_alike
+from delta_py.definition.replace import build_table, check_same_definition
 from delta_py.errors import ConcurrentAppendException, DeltaError
 from delta_py.optimize.optimize import LocalBinWriters, optimize
 from delta_py.optimize.optimize_bins import OptimizeRequest
@@ -430,6 +430,6 @@ def test_what_it_adds_is_not_what_a_statement_named(tmp_path: Path) -> None:
     """CREATE over an existing table compares the properties that it names."""
     store = LocalStore(str(tmp_path))
     create_table(store, define_table(SCHEMA))
-    check_alike(Snapshot.load(store), define_table(SCHEMA, defaults=on(2)))
+    check_same_definition(Snapshot.load(store), define_table(SCHEMA, defaults=on(2)))
     make(tmp_path / "ids", 2, delta__columnMapping__mode="id")
-    check_alike(Snapshot.load(LocalStore(str(tmp_path / "ids"))), define_table(SCHEMA, configuration=on(2)))
+    check_same_definition(Snapshot.load(LocalStore(str(tmp_path / "ids"))), define_table(SCHEMA, configuration=on(2)))
