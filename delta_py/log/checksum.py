@@ -35,12 +35,12 @@ from delta_py.storage.store import ObjectStore
 _log = logging.getLogger("delta_py")
 
 
-# Longer lists of transactions or domains are left out, because every commit would write them again.
+# Lists of more transactions or domains are left out of a checksum, because every commit would write them again.
 _MOST_LISTED = 100
 
 
 class _OlderForm(CorruptTableError):
-    """A checksum of an older writer, which recorded only counts."""
+    """A checksum of an older writer, which recorded only counts. It is not damaged, but it lacks protocol and metadata."""
 
 
 class _Empty(CorruptTableError):
@@ -180,11 +180,13 @@ def read_checksum(store: ObjectStore, file: LogFile) -> VersionChecksum | None:
 
 def read_checksum_of(store: ObjectStore, version: int) -> VersionChecksum | None:
     """The checksum of a version. Returns and raises as read_checksum."""
+    # The zeros: the file was not listed, so its size and time are unknown.
     return read_checksum(store, LogFile(f"{LOG_DIRECTORY}/{checksum_file_name(version)}", version, version, 0, 0))
 
 
 def damage_of(store: ObjectStore, file: LogFile) -> str | None:
-    """Why read_checksum ignores a file; None if the file is valid, deleted, or of an older form."""
+    """Why read_checksum ignores a file; None if the file is valid, deleted, or of an older form. Raises StorageError if the store
+    refuses to read it."""
     try:
         _parsed(store, file)
     except (FileNotFoundError, _OlderForm):
@@ -195,14 +197,17 @@ def damage_of(store: ObjectStore, file: LogFile) -> str | None:
 
 
 def _parsed(store: ObjectStore, file: LogFile) -> VersionChecksum:
+    """Read and parse a checksum file. Raises CorruptTableError also if the file is too large to be read at once."""
     if file.size_bytes > limit_bytes():
         raise CorruptTableError(beyond_limit("it"))
     return VersionChecksum.parse(file.path, CachedObjects.of(store).read(file.info))
 
 
 def _may_name_again(adds: Sequence[AddFile], removes: Sequence[RemoveFile]) -> bool:
-    """Whether files that are added without a data change may already be in the table. They are new if the commit only replaces
-    files, as OPTIMIZE does."""
+    """Whether files that are added without a data change may already be in the table.
+
+    They are new files if the commit has removes and changes no data at all: then it replaces files, as OPTIMIZE does.
+    """
     return not removes or any(add.data_change for add in adds) or any(remove.data_change for remove in removes)
 
 
@@ -220,10 +225,12 @@ def _newest(previous: tuple[T, ...] | None, newer: Iterable[T], key: str) -> tup
 
 
 def _listed(items: Sequence[SetTransaction | DomainMetadata] | None) -> list[dict[str, Any]] | None:
+    """The actions as JSON objects; None, so that the field is left out, if they are unknown or too many."""
     return None if items is None or len(items) > _MOST_LISTED else [item.to_json() for item in items]
 
 
 def _count(value: Mapping[str, Any], name: str) -> int:
+    """The field `name` of the checksum's JSON. Raises CorruptTableError if it is not a number from 0 to 2^63 - 1."""
     number = value.get(name)
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**63:
         raise CorruptTableError(f"{name} is {shown(number)}")
@@ -231,7 +238,7 @@ def _count(value: Mapping[str, Any], name: str) -> int:
 
 
 def _all(value: Mapping[str, Any], name: str, action: Any) -> tuple[Any, ...] | None:
-    """The actions of a list in the checksum; None if it has no such list."""
+    """The actions in the field `name` of the checksum's JSON; None if the field is missing. action: the class of the actions."""
     actions = value.get(name)
     if actions is None:
         return None

@@ -66,9 +66,9 @@ _PIECE_BYTES = 8 * 1024 * 1024  # a larger file is read in pieces of about this 
 _FILES_AHEAD = 16  # files of a remote store that are read before the caller needs them
 _REMEMBERED_FILE_BYTES = 1024 * 1024  # larger files are not kept in memory
 _REMEMBERED_BYTES = 32 * 1024 * 1024  # for all files in memory together
-_END_BYTES = 64 * 1024  # of a large commit, to check its last line
+_END_BYTES = 64 * 1024  # how much of the end of a large commit is read to check its last line
 _MARK = uuid.uuid4().hex  # separates lines that are decoded at once: no log contains it, so two lines cannot form one value
-_BETWEEN = b"," + orjson.dumps(_MARK) + b","
+_BETWEEN = b"," + orjson.dumps(_MARK) + b","  # the mark as an element of a JSON list
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +109,12 @@ class CommitReader:
         self._remembered: dict[str, bytes] = {}  # path -> content
         self._remembered_bytes = 0
         self._warned: set[str] = set()  # each file is warned of once, although a state takes more than one pass
-        self._sound: set[str] = set()  # compactions of which every line was parsed
+        self._sound: set[str] = set()  # paths of files that were read to the end, so a compaction's lines are all valid
         self._coming: dict[str, Future[bytes]] = {}  # path -> the read that `ahead` has started
 
     def ahead(self, files: Iterable[LogFile]) -> Iterator[LogFile]:
-        """Yield the files, and already read the next ones in threads if the store is remote: each file costs a round trip."""
+        """Yield the same files. If the store is remote, threads read the next ones at the same time, because each file costs a
+        round trip. The reader's other methods then take the content from there."""
         if not self.objects.store.is_remote:
             yield from files
             return
@@ -121,6 +122,7 @@ class CommitReader:
         pool = ThreadPoolExecutor(_FILES_AHEAD, "delta_py-log")
         try:
             for file in files:
+                # Larger files are streamed. A size of 0 means an empty file, or an unknown size.
                 if file.path not in self._remembered and 0 < file.size_bytes <= _PIECE_BYTES:
                     self._coming[file.path] = pool.submit(self.objects.read, file.info)
                 waiting.append(file)
@@ -136,7 +138,7 @@ class CommitReader:
 
         Raises CorruptTableError with file and line, and LogFileNotFoundError if the file is deleted.
         """
-        needles = [f'"{name}"'.encode() for name in names]
+        needles = [f'"{name}"'.encode() for name in names]  # only lines that contain one of them are parsed
         for first, lines in self.pieces(file):
             for number, line in enumerate(lines, first):
                 if not needles or any(needle in line for needle in needles):
@@ -180,7 +182,7 @@ class CommitReader:
                 raise corrupt_line(
                     file, first, "from this line on, an action repeats or undoes an earlier action on the same file."
                 )
-            if file.size_bytes > _PIECE_BYTES:
+            if file.size_bytes > _PIECE_BYTES:  # a smaller file has only one piece
                 before |= actions.keys
             yield actions
         if is_compaction:
@@ -263,6 +265,7 @@ class CommitReader:
             )
 
     def _read(self, file: LogFile) -> bytes:
+        """The whole file: from memory, from the read that `ahead` has started, or from the store."""
         data = self._remembered.get(file.path)
         if data is None:
             coming = self._coming.pop(file.path, None)
@@ -273,19 +276,20 @@ class CommitReader:
         return data
 
     def _stream(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
-        """The complete lines of each piece of the file, with the number of the first."""
+        """The pieces of a large file, in the form of `pieces`. A line that continues in the next chunk becomes part of the next
+        piece. Raises CorruptTableError if such a line is longer than limit_bytes()."""
         number, partial_line, limit = 1, b"", limit_bytes()
         with _or_missing(file, self.objects.open_input) as source:
             while chunk := source.read(_PIECE_BYTES):
                 head, newline, tail = chunk.rpartition(b"\n")
-                if not newline:
+                if not newline:  # the whole chunk belongs to one line
                     partial_line += tail
                     if len(partial_line) > limit:
                         raise corrupt_line(file, number, f"{beyond_limit('the line')}.")
                     continue
                 piece = partial_line + head
                 yield from _split(number, piece)
-                number += piece.count(b"\n") + 1
+                number += piece.count(b"\n") + 1  # + 1: the line break after the piece, which is not part of it
                 partial_line = tail
         yield from _split(number, partial_line)
 
@@ -293,6 +297,7 @@ class CommitReader:
 def read_actions(store: ObjectStore, version: int) -> list[Action]:
     """All actions of one commit, in order. Raises CorruptTableError, LogFileNotFoundError."""
     path = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
+    # The zeros: the file was not listed, so its size and time are unknown.
     return list(CommitReader(store).actions(LogFile(path, version, version, 0, 0)))
 
 
@@ -347,6 +352,7 @@ def _fault_of_object(line: bytes) -> str | None:
 
 
 def _parse(file: LogFile, number: int, line: bytes) -> Action | None:
+    """The action of a line; None if the line is blank or its action is unknown. Raises CorruptTableError with the line number."""
     if not line.strip():
         return None
     try:
@@ -398,6 +404,7 @@ class _FileActionLines:
         return self._action_count - len(self._last)
 
     def add_line(self, number: int, line: bytes) -> None:
+        """Add the line's add or remove; any other line is ignored. Raises CorruptTableError if the line is damaged."""
         try:
             value = orjson.loads(line)
         except orjson.JSONDecodeError as error:
@@ -426,7 +433,8 @@ class _FileActionLines:
         self._paths.append(path)
 
     def _explained(self, number: int, line: bytes, fault: str) -> CorruptTableError:
-        """The error for a line that is not valid: the error of the slow parser if it finds one, otherwise `fault`."""
+        """The error for a line that is not valid: the error of `_parse` if that finds one, because it says more; otherwise an
+        error with `fault`."""
         try:
             _parse(self._file, number, line)
         except CorruptTableError as error:
@@ -434,6 +442,7 @@ class _FileActionLines:
         return corrupt_line(self._file, number, fault)
 
     def columns(self) -> FileActions:
+        """The last action of each key, as columns. Raises CorruptTableError if an add breaks the protocol."""
         chosen = [(key, index) for key, index in self._last.items() if index >= 0]
         removes = [key for key, index in self._last.items() if index < 0]
         return FileActions(self._batch([index for _, index in chosen]), [key for key, _ in chosen], removes)
@@ -443,7 +452,7 @@ class _FileActionLines:
         agree."""
         chosen = {key: index for key, index in self._last.items() if index >= 0}
         removes = {key: self._removes[key] for key, index in self._last.items() if index < 0}
-        # Only the check matters here, not the result.
+        # The batch is made only for its checks. The result is not needed.
         self._batch([*chosen.values()])
         return FileRows([self._adds[index] for index in chosen.values()], [*chosen], [*removes.values()], [*removes])
 

@@ -76,13 +76,16 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
 
 
 def coordinated_by(store: ObjectStore, config: TableConfig) -> dict[str, str]:
-    """The properties that the table has or will have. If its protocol needs a coordinator, this function adds the property that
-    names the coordinator, and enables in-commit timestamps, because commit files can be published at any time."""
+    """The table properties of `config`. If its protocol needs a coordinator, this function adds the property that names the
+    coordinator, and enables in-commit timestamps, because commit files are published at any time after the commit.
+
+    Without the feature, or if the store has no coordinator, the properties are returned unchanged.
+    """
     properties = dict(config.metadata.configuration)
     coordinated = coordination_of(store)
     if not config.feature(FEATURE) or coordinated is None:
         return properties
-    if coordinated.id_property is not None:
+    if coordinated.id_property is not None:  # a table of Unity Catalog
         return {**properties, coordinated.id_property: coordinated.ledger.identity, TIMESTAMPS_PROPERTY: "true"}
     identity = config.properties.get(IDENTITY_PROPERTY) or coordinated.ledger.identity
     properties = {name: value for name, value in properties.items() if name.lower() != TIMESTAMPS_PROPERTY.lower()}
@@ -96,16 +99,18 @@ def named_group(actions: Iterable[Action], group: Mapping[str, Any]) -> tuple[Ac
 
 
 def admit(store: ObjectStore, config: TableConfig, version: int, *, is_newest: bool) -> bool:
-    """Do the check of require_coordinator for a version that is being opened.
+    """Check that a version may be opened with this store, and tell the table's ledger if the table has come or left.
 
+    config: of the version. is_newest: the version is the newest one in the listing of the log.
+    If the ledger does not know the table yet, this registers the table with its newest version. If the newest version needs no
+    coordinator any more, the ledger forgets the table.
     Returns True if the ledger has forgotten the table during the call. Then the caller must look up the version again, because
     the ledger's last answer does not count any more.
-    is_newest: the version is the newest one in the listing of the log.
-    If the ledger does not know the table yet, this registers the table with its newest version. If the newest version needs no
-    coordinator any more, the ledger forgets the table. Raises UnsupportedOperationError if the ledger knows another table at this
-    place, or this table at another place; RatificationUnknownError if the ledger does not know the table, but should; and
-    LogFileNotFoundError if the ledger knows versions after the newest one whose commits are deleted.
+    Raises the errors of require_coordinator; UnsupportedOperationError if the ledger knows another table at this place, or this
+    table at another place; RatificationUnknownError if the ledger does not know the table, but should; and LogFileNotFoundError
+    if the ledger knows versions after the newest one whose commits are deleted.
     """
+    # managed: None if the version needs no coordinator. coordinated: None if the user named no coordinator.
     managed, coordinated = require_coordinator(store, config), coordination_of(store)
     if coordinated is None:
         return False
@@ -115,20 +120,22 @@ def admit(store: ObjectStore, config: TableConfig, version: int, *, is_newest: b
     if is_newest:
         check_newest(store, version)
     if managed is not None:
+        # Only the newest version registers the table: the ledger ratifies the versions after the registered one.
         if tail is None and version == max(commit.version for commit in list_commits(store)):
             if managed.id_property is None:
                 _check_never_known(managed, version)
             managed.register(version, config.metadata.id)
             return _is_late(managed, version)
         return False
+    # The version needs no coordinator. In a multi-table transaction, the ledger forgets nothing.
     return tail is not None and coordinated.transaction is None and _let_go(coordinated, tail, version)
 
 
 def _is_known_as(coordinated: CoordinatedStore, table_id: str, config: TableConfig) -> bool:
-    """Whether the ledger's table is the one whose log was read. table_id: the id by which the ledger knows its table.
+    """Whether the table that the ledger knows at this place is the table whose log was read. table_id: the ledger's id of it.
 
-    With a catalog, a property holds this id. A version from before the table was catalog-managed may lack the property, and then
-    counts as the same table.
+    config: of the version that was read. In a catalog, a table property holds the id. A version from before the table was
+    catalog-managed may lack the property, and then counts as the same table.
     """
     if coordinated.id_property is None:
         return table_id == config.metadata.id
@@ -138,7 +145,8 @@ def _is_known_as(coordinated: CoordinatedStore, table_id: str, config: TableConf
 def check_newest(store: ObjectStore, version: int) -> None:
     """Check that the log has all commits that the table's ledger knows. version: the newest in the listing of the log.
 
-    The next version may have been ratified after the listing. If not, it is lost. Raises LogFileNotFoundError.
+    If the ledger knows a newer version, its commit may be younger than the listing; then it exists, and all is well. If it does
+    not exist, it is lost: raises LogFileNotFoundError.
     """
     coordinated = coordination_of(store)
     tail = None if coordinated is None else coordinated.last_tail
@@ -158,8 +166,11 @@ def check_newest(store: ObjectStore, version: int) -> None:
 
 
 def _check_never_known(coordinated: CoordinatedStore, version: int) -> None:
-    """Raise if the table has staged commits. Writers stage commits only for tables that the ledger knows, so the ledger has lost
-    the table, and it may have ratified these commits."""
+    """Raise RatificationUnknownError if the table has staged commits after `version`, its newest published one.
+
+    A staged commit is one that a writer has stored and the ledger may have ratified. Writers stage commits only for tables that
+    the ledger knows. So this ledger, which does not know the table, has lost it.
+    """
     names = [info.path.rpartition("/")[2] for info in coordinated.list_from(STAGED_DIRECTORY)]
     beyond = [name for name in names if (staged_version(name) or 0) > version]
     if beyond and coordinated.tail() is None:  # otherwise another process has registered the table since
@@ -184,7 +195,7 @@ def _is_late(coordinated: CoordinatedStore, version: int) -> bool:
 
 def _let_go(coordinated: CoordinatedStore, tail: Tail, version: int) -> bool:
     """Publish all commits of a table that needs no coordinator any more, and let the ledger forget it. Returns whether the ledger
-    has forgotten the table."""
+    has forgotten the table. version: the one that is being opened, which needs no coordinator."""
     if tail.version != version:
         return False  # an earlier version, from before the table had its coordinator
     coordinated.publish()

@@ -17,7 +17,8 @@ from delta_py.protocol.paths import decode_path
 
 # Between path and vector: NUL, which no path contains.
 _SEPARATOR = "\0"
-# For hashes of keys. _WORD: how many bytes are hashed at a time. Only the first _HASHED_BYTES of a key are hashed.
+# For hashes of keys. _WORD: how many bytes are hashed at a time. Only the first _HASHED_BYTES of a key are hashed; keys that
+# differ only after them get the same hash, and then the keys themselves are compared.
 # _MULTIPLIER: 2^64 divided by the golden ratio, which spreads similar numbers (Fibonacci hashing).
 _WORD, _HASHED_BYTES, _MULTIPLIER = 8, 512, np.uint64(0x9E3779B97F4A7C15)
 NO_KEYS = pa.nulls(0, pa.large_string())
@@ -48,7 +49,7 @@ def file_key(path: str, vector: Any) -> str:
 
 
 def path_of(key: str) -> str:
-    """The path of a key."""
+    """The decoded path in a key."""
     return key.partition(_SEPARATOR)[0]
 
 
@@ -69,13 +70,14 @@ def file_keys(files: pa.Table) -> pa.LargeStringArray:
 
 
 def keys_of(files: pa.RecordBatch) -> pa.LargeStringArray:
-    """The key of each file of one batch, as file_keys."""
+    """The key of each file of one batch, which has the columns that file_keys needs."""
     return file_keys(pa.Table.from_batches([files])) if files.num_rows else NO_KEYS
 
 
 def key_hashes(keys: pa.LargeStringArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """A 64-bit hash of each key, computed from its length and its first bytes, eight at a time. Equal keys have equal hashes."""
     _, offsets, buffer = keys.buffers()
+    # Key i has the bytes from edges[i] to edges[i + 1] of the buffer.
     edges = np.frombuffer(offsets, np.int64)[keys.offset : keys.offset + len(keys) + 1]
     lengths = np.diff(edges)
     hashes = lengths.astype(np.uint64) * _MULTIPLIER
@@ -83,7 +85,7 @@ def key_hashes(keys: pa.LargeStringArray) -> np.ndarray[Any, np.dtype[np.uint64]
         return hashes
     padded = np.concatenate([np.frombuffer(buffer, np.uint8)[edges[0] : edges[-1]], np.zeros(_WORD, np.uint8)])
     words = np.ndarray((len(padded) - _WORD + 1,), "<u8", padded, strides=(1,))  # the eight bytes from each byte on
-    starts, rows = edges[:-1] - edges[0], np.arange(len(keys))
+    starts, rows = edges[:-1] - edges[0], np.arange(len(keys))  # rows: positions of the keys that have bytes left to hash
     for hashed_bytes in range(0, min(int(lengths.max()), _HASHED_BYTES), _WORD):
         rows = rows[lengths[rows] > hashed_bytes]
         # If a key ends within the word, the shift drops the bytes after its end.
@@ -96,7 +98,8 @@ def key_hashes(keys: pa.LargeStringArray) -> np.ndarray[Any, np.dtype[np.uint64]
 def repeated_keys(keys: Callable[[], Iterable[pa.LargeStringArray]]) -> tuple[int, pa.LargeStringArray]:
     """The number of distinct keys, and the keys that occur more than once.
 
-    keys: returns all keys, batch by batch; it is called a second time if keys may be repeated. Memory holds eight bytes per key.
+    keys: returns all keys, batch by batch; it is called a second time if keys may be repeated. Memory holds eight bytes per key,
+    the hash, because the keys of a large checkpoint may not fit.
     """
     hashes = np.concatenate([np.empty(0, np.uint64), *map(key_hashes, keys())])
     count = len(hashes)
@@ -113,11 +116,12 @@ def repeated_keys(keys: Callable[[], Iterable[pa.LargeStringArray]]) -> tuple[in
 
 
 class EachOnce:
-    """Selects the first file of each key from files that arrive in batches."""
+    """Selects the first file of each key from files that arrive in batches. Faulty checkpoints name a file more than once."""
 
     def __init__(self, repeated: pa.Array) -> None:
         """repeated: the distinct keys that occur more than once in all batches together."""
         self._repeated = repeated
+        # For each repeated key, whether `mask` has already selected a file that has it.
         self._selected = np.zeros(len(repeated), np.bool_)
 
     @property

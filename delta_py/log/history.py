@@ -74,7 +74,7 @@ def commit_timestamp(store: ObjectStore, commit: LogFile, config: TableConfig) -
 
 def commit_times(store: ObjectStore, config: TableConfig, start: int = 0, end: int | None = None) -> list[CommitTime]:
     """The times of versions start to end (both included; None: the newest), ascending. File times are adjusted to increase."""
-    first = _first_in_commit_version(config)
+    first = _first_in_commit_version(config)  # earlier commits have only the times of their files
     reader = CommitReader(store)
     commits = list_commits(store, start, end)
     plain = _increasing(commit for commit in commits if commit.version < first)
@@ -107,6 +107,7 @@ def _first_in_commit_version(config: TableConfig) -> int:
 
 
 def _long_property(config: TableConfig, name: str) -> int | None:
+    """A table property that is a number; None if it is not set."""
     text = config.properties.get(name)
     try:
         return None if text is None else int(text)
@@ -126,6 +127,7 @@ def _increasing(commits: Iterable[LogFile]) -> list[CommitTime]:
 
 
 def _in_commit_timestamp(reader: CommitReader, commit: LogFile) -> int:
+    """The in-commit timestamp in ms since 1970. Raises CorruptTableError if the commit has none."""
     info = _commit_info(reader, commit)
     if info is None:
         raise _no_timestamp(commit, "has no commitInfo action", "DELTA_MISSING_COMMIT_INFO")
@@ -214,7 +216,8 @@ def newest_commit_at(store: ObjectStore, commits: Sequence[LogFile], timestamp_m
 
 
 def _last_at_or_before(commits: Sequence[LogFile], time_of: Callable[[LogFile], int], timestamp_ms: int) -> CommitTime:
-    """A binary search: in-commit timestamps increase, and each one costs a read."""
+    """The newest of the commits at or before a time; the first commit if the time is before all of them. time_of: reads the
+    commit's in-commit timestamp. This is a binary search, because each timestamp costs a read, and they increase."""
     position = max(0, bisect_right(commits, timestamp_ms, key=time_of) - 1)
     return CommitTime(commits[position].version, time_of(commits[position]))
 
@@ -282,6 +285,7 @@ def history_of(reader: CommitReader, commits: Sequence[LogFile], limit: int | No
     """The times as ms since 1970, and the table that `history` returns. commits: ascending, all commits in the log up to some
     version, because the time of a commit depends on the commits before it."""
     file_times = _increasing(commits)
+    # The position of the oldest commit to return.
     first = 0 if limit is None else max(0, len(commits) - limit)
     rows = []
     for commit, time in reversed(list(zip(commits, file_times, strict=True))[first:]):

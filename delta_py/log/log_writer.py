@@ -89,7 +89,8 @@ class LogWriter:
             else:
                 self._store.put_if_absent(path, data)
         except FileExistsError:
-            # It may still be our commit, if the store repeated a request whose reply was lost.
+            # It may still be our commit, if the store repeated a request whose reply was lost. A commit that cannot be read
+            # (None) counts as another writer's.
             return Outcome.WON if self._holds(path, _txn_id(listed)) else Outcome.LOST
         except OSError as error:
             _log.warning("%s: the store did not confirm commit %d: %s", self.root, version, error)

@@ -37,7 +37,7 @@ _MANY_KEYS = 20_000
 _JOINED_ROWS = 8_192
 # Batches whose statistics are parsed at the same time.
 _PARSERS = 2
-# `gathered` yields a batch at the latest when it has so many rows.
+# The function `gathered` yields a batch at the latest when it has so many rows.
 _MOST_GATHERED_ROWS = 32_768
 
 
@@ -67,7 +67,8 @@ class FileBatch:
 def gathered(batches: Iterable[FileBatch], columns: list[str]) -> Iterator[FileBatch]:
     """The same files, with only some of their columns, in fewer batches: for callers whose cost is per batch, not per file.
 
-    No batch has many more rows than all batches before it together, so that a caller who needs few files does not wait long.
+    A batch is yielded as soon as it has as many rows as all batches before it together, or _MOST_GATHERED_ROWS. So a caller who
+    needs few files does not wait long.
     """
     waiting: list[FileBatch] = []
     rows_waiting = rows_yielded = 0
@@ -83,6 +84,7 @@ def gathered(batches: Iterable[FileBatch], columns: list[str]) -> Iterator[FileB
 
 
 def _as_one(batches: list[FileBatch]) -> FileBatch:
+    """Combine batches. If only some of them have statistics, those of the others are unknown."""
     if len(batches) == 1:
         return batches[0]
     files = pa.concat_batches([batch.files for batch in batches])
@@ -174,8 +176,8 @@ class CheckpointFiles:
         self._keeping = None if raw.is_last else raw.cache_entry
 
     def yielded_keys(self, error: CheckpointUnreadableError) -> set[str]:
-        """The keys of all files before the position where reading the checkpoint failed with `error`. If they cannot be read
-        again, this raises `error`."""
+        """The keys of all files before the position where reading the checkpoint failed with `error`. The caller then continues
+        with an older checkpoint and must not yield these files again. Raises `error` if they cannot be read again."""
         keys: set[str] = set()
         rows = 0
         batches = self._checkpoint.files(RequestedStats())
@@ -192,8 +194,8 @@ class CheckpointFiles:
 def replay(
     segment: LogSegment, commits: CommitReader, read: Callable[[LogFile], Iterator[T]]
 ) -> Iterator[tuple[LogFile, Iterable[T]]]:
-    """Each file of the replay, newest first, with the result of `read`, which reads the file through `commits`. The commits
-    replace a damaged compaction."""
+    """Yield each commit and compaction after the checkpoint, newest first, with the result of `read`, which must read the file
+    through `commits`. If a compaction is damaged, its commits are yielded instead."""
     for file in commits.ahead(segment.replay_files()):
         if file.end_version == file.version:
             yield file, read(file)
@@ -225,7 +227,7 @@ class SeenKeys:
         if self._count <= _MANY_KEYS:
             return lambda files: self.unseen([files])
         groups = self._masks_ahead(checkpoint)
-        waiting = pa.nulls(0, pa.bool_())
+        waiting = pa.nulls(0, pa.bool_())  # values of the mask that are computed and not returned yet
 
         def take(files: pa.RecordBatch) -> pa.BooleanArray:
             """The next values of the mask, as many as there are files. Groups of values do not end where batches end."""
@@ -287,7 +289,7 @@ def _with_stats(raw: RawFiles, keep: pa.BooleanArray | None) -> _Parsed:
 
 
 def _merged(parts: list[FileStats]) -> FileStats:
-    """Combine statistics of the same files from several sources, for different leaves."""
+    """Combine statistics of the same files from several sources. Each source has other leaves, but all may have row counts."""
     merged = parts[0]
     for part in parts[1:]:
         merged = FileStats(
@@ -314,7 +316,8 @@ class StateWithoutFiles:
     domains: dict[str, DomainMetadata] = field(default_factory=dict)
 
     def apply_older(self, action: object) -> None:
-        """Apply an action that is older than all actions applied before."""
+        """Apply an action that is older than all actions applied before: it counts only if there is no newer one of its kind and
+        key."""
         match action:
             case Protocol():
                 self.protocol = self.protocol or action
@@ -358,7 +361,7 @@ def transactions_and_domains(
     """The newest transaction identifier of each application, and the metadata domains without removed ones."""
     state = StateWithoutFiles()
     for _, actions in replay(segment, commits, lambda file: commits.actions(file, "txn", "domainMetadata")):
-        for action in reversed(list(actions)):
+        for action in reversed(list(actions)):  # the last action of a file is the newest
             state.apply_older(action)
     if checkpoint is not None:
         for row in checkpoint.rows("txn"):

@@ -140,6 +140,7 @@ class Listing:
         if 0 in self.commits:
             return 0
         checkpoints = [checkpoint.version for checkpoint in self.checkpoints if not checkpoint.has_empty_file]
+        # From a checkpoint, its own version can be rebuilt, and the next one.
         reached = [version for start in checkpoints for version in (start, start + 1) if version in self.commits]
         return min(reached, default=None)
 
@@ -154,7 +155,7 @@ def load_segment(store: ObjectStore, version: int | None = None, *, unusable: fr
     Raises TableNotFoundError, VersionNotFoundError (with the available versions), VersionsNotContiguousError, and
     LogFileNotFoundError if there is no checkpoint and commits from 0 on are missing.
     """
-    refusal: StorageError | None = None
+    refusal: StorageError | None = None  # the store's refusal to read `_last_checkpoint`
     try:
         hint = load_last_checkpoint(store)
     except StorageError as error:
@@ -189,7 +190,7 @@ def available_in(store: ObjectStore, listing: Listing) -> tuple[int, int]:
     """The oldest and the newest version that can be rebuilt, from a listing of the whole log."""
     newest = _require_table(store, listing)
     earliest = listing.earliest()
-    if earliest is None:
+    if earliest is None:  # there are commits, but neither commit 0 nor a checkpoint from which they follow
         raise _truncated(store, listing)
     return earliest, newest
 
@@ -223,9 +224,10 @@ def _has_gap(listing: Listing, end: int | None) -> bool:
 
 
 def _listed(store: ObjectStore, start: int, end: int | None) -> Listing:
-    """The log files of the versions from start to end. A checkpoint in parts counts only if all its parts are there."""
+    """List the log once, from version start to end (None: to the newest). A checkpoint in parts counts only if all its parts are
+    there; otherwise it is in `incomplete`."""
     listing = Listing(first_listed=start, begun_at=time.monotonic())
-    parts: dict[tuple[int, int], dict[int, LogFile]] = {}
+    parts: dict[tuple[int, int], dict[int, LogFile]] = {}  # as in _file_away
     for info in store.list_from(LOG_DIRECTORY, version_prefix(start)):
         name = parse_log_name(info.path.rpartition("/")[2])
         if name is not None and name.kind is not LogKind.LAST_CHECKPOINT:
@@ -269,7 +271,8 @@ _KIND_RANK = {LogKind.CHECKPOINT_MULTIPART: 0, LogKind.CHECKPOINT_CLASSIC: 1, Lo
 
 
 def _preference(checkpoint: Checkpoint) -> tuple[int, int, int, str]:
-    """Sort key, best last: the newest, then the most robust kind, then any fixed order."""
+    """Sort key, best last: the newest version, then the best kind (_KIND_RANK), then any order that is the same for all
+    readers."""
     return checkpoint.version, _KIND_RANK[checkpoint.kind], len(checkpoint.files), checkpoint.files[0].path
 
 
@@ -303,6 +306,7 @@ def _make_segment(
     if version > newest or version < 0:
         raise _version_not_found(store, version)
     checkpoint = _choose_checkpoint(listing, version, unusable, hint)
+    # The log starts after the version. If checkpoints are unusable, the cause is damage and not log cleanup.
     is_cleaned_up = checkpoint is None and listing.earliest() is not None and 0 not in listing.commits and not unusable
     if is_cleaned_up and requested_version is not None:  # only later versions can still be loaded
         raise _version_not_found(store, version)
@@ -335,6 +339,8 @@ def _choose_compactions(compactions: list[LogFile], first: int, last: int) -> tu
 
 
 def _warn_of_incomplete(store: ObjectStore, listing: Listing, chosen: Checkpoint | None, version: int) -> None:
+    """Warn of multi-part checkpoints that would be better than the chosen one if they had all parts. chosen: None if the segment
+    has no checkpoint."""
     for checkpoint_version, parts, count in listing.incomplete:
         if checkpoint_version <= version and (chosen is None or checkpoint_version > chosen.version):
             text = "%s: the checkpoint of version %d has %d of %d parts and is skipped"
@@ -372,6 +378,7 @@ def _require_table(store: ObjectStore, listing: Listing) -> int:
 
 
 def _version_not_found(store: ObjectStore, version: int) -> VersionNotFoundError:
+    """The error for a version that cannot be rebuilt. Lists the log again, because a listing may start after the oldest one."""
     earliest, newest = available_versions(store)
     return VersionNotFoundError(
         f"Version {version} of the table at {store.root} is not available. Available versions: [{earliest}, {newest}].",
@@ -382,6 +389,7 @@ def _version_not_found(store: ObjectStore, version: int) -> VersionNotFoundError
 
 
 def _truncated(store: ObjectStore, listing: Listing) -> LogFileNotFoundError:
+    """The error for a log without a start: neither commit 0 nor a checkpoint that can be used."""
     oldest = min(listing.commits, default=None)
     commits_text = "there is no commit" if oldest is None else f"the oldest commit is {oldest}"
     return LogFileNotFoundError(
@@ -421,7 +429,7 @@ def _check_contiguous(store: ObjectStore, listing: Listing, start: int, commits:
                 after=commit.version,
             )
         previous = commit.version
-    if version not in listing.commits:
+    if version not in listing.commits:  # a checkpoint covers the version, but its commit is deleted
         whole_listing = listing if listing.first_listed == 0 else list_log(store, 0)
         earliest = whole_listing.earliest()
         if earliest is not None and version < earliest:
@@ -434,7 +442,8 @@ def _check_contiguous(store: ObjectStore, listing: Listing, start: int, commits:
 
 
 def _check_compacted(store: ObjectStore, listing: Listing, newest: int) -> None:
-    """Raise if commits of a compaction are deleted: the compaction would hide the commits that are written in their place."""
+    """Raise LogFileNotFoundError if a compaction covers versions after `newest`, the newest commit. Then commits were deleted,
+    and the compaction would hide the commits that are written in their place."""
     beyond = next((file for file in listing.compactions if file.end_version > newest), None)
     if beyond is not None:
         raise LogFileNotFoundError(

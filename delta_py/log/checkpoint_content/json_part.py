@@ -22,7 +22,7 @@ from delta_py.log.checkpoint_content.checkpoint_files import (
 from delta_py.log.commit_reader import CommitReader, FileRows
 from delta_py.log.segment import LogFile
 
-_LONG_DIGITS = 19
+_LONG_DIGITS = 19  # of the largest 64-bit number; a longer text is no valid size
 
 
 class JsonPart:
@@ -33,7 +33,8 @@ class JsonPart:
         self._check_whole()
 
     def _check_whole(self) -> None:
-        """A file that was cut after a complete line still parses, so check for the actions that every checkpoint has."""
+        """A file that was cut after a complete line still parses. So check that it has the actions that every checkpoint has, and
+        its sidecars the total size that some writers record in a tag."""
         rows_by_action = {name: self.rows(name) for name in ("checkpointMetadata", "protocol", "metaData", "sidecar")}
         for name in ("checkpointMetadata", "protocol", "metaData"):
             if not rows_by_action[name]:
@@ -49,6 +50,7 @@ class JsonPart:
 
     @contextmanager
     def _decoding(self) -> Iterator[None]:
+        """Convert all errors of a damaged file to CheckpointUnreadableError, so that the reader can use an older checkpoint."""
         with decoding(self.file.path):
             try:
                 yield
@@ -58,6 +60,7 @@ class JsonPart:
                 raise CheckpointUnreadableError.of(self.file.path, error.message) from error
 
     def rows(self, action: str) -> list[dict[str, Any]]:
+        """All actions of one kind, as JSON objects. Raises CheckpointUnreadableError."""
         needle, rows = f'"{action}"'.encode(), []
         with self._decoding():
             for first, lines in self._commits.pieces(self.file):
@@ -76,6 +79,7 @@ class JsonPart:
             return None if any(b'"add"' in line for _, lines in self._commits.pieces(self.file) for line in lines) else 0
 
     def _value(self, number: int, line: bytes) -> dict[str, Any]:
+        """The JSON object in a line. number: of the line, for errors."""
         try:
             value = orjson.loads(line)
         except orjson.JSONDecodeError as error:
@@ -85,11 +89,12 @@ class JsonPart:
         return value
 
     def files(self, requested_stats: RequestedStats) -> Iterator[RawFiles]:
+        """The add actions, batch by batch."""
         with self._decoding():
             for piece in self._commits.file_actions(self.file):
                 yield raw_from_json(piece.adds, requested_stats)
 
     def file_rows(self) -> Iterator[FileRows]:
-        """The file actions with all their fields."""
+        """The adds and removes with all their fields."""
         with self._decoding():
             yield from self._commits.file_rows(self.file)

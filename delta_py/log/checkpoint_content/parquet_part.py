@@ -75,18 +75,21 @@ class ParquetPart:
             self._footer: pq.FileMetaData = file.metadata
             self.row_count: int = self._footer.num_rows
             leaves = self._footer.schema
-            self._positions = {leaves.column(i).path: i for i in range(len(leaves))}
+            self._positions = {leaves.column(i).path: i for i in range(len(leaves))}  # dotted path of a leaf -> its column number
+            # The paths of leaves of type INT96, which are all timestamps.
             self._instants = frozenset(
                 leaves.column(i).path for i in range(len(leaves)) if leaves.column(i).physical_type == "INT96"
             )
             self._is_legacy = _is_legacy(self._footer.metadata or {})
             self.schema: pa.Schema = self._with_zones(file.schema_arrow)
+        # Without its key leaf, the rows of an action could not be told from the rows of other actions.
         for action, leaf in _KEY_LEAVES.items():
             if action in self.schema.names and not _has_leaf(self.schema.field(action).type, (leaf,)):
                 raise CheckpointUnreadableError.of(path, f"its column {action} has no field {leaf}")
 
     def _opened(self, footer: pq.FileMetaData | None) -> pq.ParquetFile:
-        """Open the file again for each read: pyarrow keeps the last decoded data with the file, which adds up with many parts."""
+        """Open the file. footer: None to read it. Each read opens the file again, because pyarrow keeps the last decoded data
+        with the file, which adds up with many parts."""
         # Spark writes timestamps as INT96, which has years that nanoseconds cannot represent.
         unit = "us"
         return pq.ParquetFile(self._source, metadata=footer, page_checksum_verification=True, coerce_int96_timestamp_unit=unit)
@@ -96,6 +99,7 @@ class ParquetPart:
         return pa.schema([_in_zone(f, f.name, self._instants) for f in schema]) if self._instants else schema
 
     def rows(self, action: str) -> list[dict[str, Any]]:
+        """All actions of one kind, as the JSON objects that a commit would hold. Empty if the file has no column for them."""
         if action not in self.schema.names:
             return []
         if action in ("protocol", "metaData"):
@@ -107,6 +111,7 @@ class ParquetPart:
         return self._rows_in(action, self._groups())
 
     def _rows_in(self, action: str, groups: list[int]) -> list[dict[str, Any]]:
+        """The actions of one kind in some row groups."""
         rows: list[dict[str, Any]] = []
         for batch in self._batches([action], groups):
             struct = batch.column(0)
@@ -115,6 +120,7 @@ class ParquetPart:
         return rows
 
     def files(self, requested_stats: RequestedStats) -> Iterator[RawFiles]:
+        """The add actions, batch by batch, with the requested statistics."""
         if "add" not in self.schema.names:
             return
         plan = _plan(self, self.schema.field("add").type, requested_stats)
@@ -143,7 +149,11 @@ class ParquetPart:
         return max(_LEAST_ROWS_WITH_TEXT, min(_MOST_ROWS_WITH_TEXT, rows_per_batch))
 
     def _cache_entry(self, plan: _Plan) -> CachedStats | None:
-        """The cached statistics for the leaves that would have to be parsed; None if the cache is not used."""
+        """The cached statistics for the leaves that would have to be parsed; None if the cache is not used.
+
+        It is not used if no JSON must be parsed, if the JSON itself is requested (`whole`), for small files, and for a remote
+        file that changed so recently that its listing does not identify its content (is_settled).
+        """
         if not plan.from_json or plan.whole or self.row_count < LEAST_ROWS:
             return None
         if self._store.is_remote and not is_settled(self._info):
@@ -156,6 +166,7 @@ class ParquetPart:
         system does not record change times, the hash covers the whole file."""
         info, is_listed_well = self._info, self._store.is_remote or has_change_times([self._info])
         with decoding(self.path):
+            # The last 8 bytes of a Parquet file: the length of the footer in 4 bytes, and the text PAR1.
             length = int.from_bytes(self._source.read_at(4, self.size_bytes - 8), "little")
             footer = self._source.read_at(length, self.size_bytes - 8 - length)
             content = b"" if is_listed_well else digest_of(self._store, [info])
@@ -166,13 +177,14 @@ class ParquetPart:
         return action in self.schema.names and self.schema.field(action).type.get_field_index(leaf) >= 0
 
     def columns(self, action: str, leaves: list[str], size: int) -> Iterator[dict[str, pa.Array]]:
-        """The rows of `add` or `remove`, batch by batch, as columns by name. leaves: the fields of the action to read."""
+        """The rows of `add` or `remove`, batch by batch, as columns by name. leaves: the fields of the action to read, with
+        `path`. size: the number of rows of a batch."""
         for rows in self.raw_columns(action, leaves, size):
             chosen = rows["path"].is_valid()
             yield rows if chosen.false_count == 0 else {name: array.filter(chosen) for name, array in rows.items()}
 
     def raw_columns(self, action: str, leaves: list[str], size: int) -> Iterator[dict[str, pa.Array]]:
-        """The same columns for all rows. They are null in rows of other actions."""
+        """As `columns`, but with a row for each row of the file. The rows of other actions are null."""
         for batch in self._batches([f"{action}.{leaf}" for leaf in leaves], self._groups(), size):
             yield children(batch.column(0))
 
@@ -186,7 +198,8 @@ class ParquetPart:
         return list(range(self._footer.num_row_groups))
 
     def _batches(self, columns: list[str], groups: list[int], size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """The rows of the row groups in these columns."""
+        """The rows of the row groups in these columns, which are dotted paths of leaves or of structs. size: the number of rows
+        of a batch."""
         with decoding(self.path):
             with self._lock:  # the source is not thread-safe
                 file = self._opened(self._footer)
@@ -222,7 +235,7 @@ class ParquetPart:
             yield [group]
 
     def _runs(self, groups: list[int]) -> Iterator[list[int]]:
-        """Runs of neighbouring row groups that together have enough rows for a batch."""
+        """Divide the row groups into runs of neighbours. The groups of a run together have enough rows for a batch."""
         run: list[int] = []
         row_count = 0
         for group in groups:
@@ -239,6 +252,7 @@ class ParquetPart:
         return total(self._null_count(group, f"add.{leaf}") for group in self._groups())
 
     def _is_null(self, group: int, leaf: str) -> bool:
+        """Whether the leaf is known to be null in all rows of the row group."""
         return bool(self._null_count(group, leaf) == self._footer.row_group(group).num_rows)
 
     def _null_count(self, group: int, leaf: str) -> int | None:
@@ -251,7 +265,8 @@ class ParquetPart:
 
 
 def _is_legacy(footer_metadata: Mapping[bytes, bytes]) -> bool:
-    """Whether Spark wrote some of a file's times in the hybrid calendar. footer_metadata: the key-value pairs of its footer."""
+    """Whether Spark may have written times of the file in the hybrid calendar (Julian before 1582), so that old times are wrong.
+    footer_metadata: the key-value pairs of its footer."""
     version = footer_metadata.get(b"org.apache.spark.version")
     marks = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
     return version is not None and (version < b"3.1.0" or any(mark in footer_metadata for mark in marks))
@@ -287,7 +302,8 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """columns: leaves (or groups of leaves) below add to read. json_leaves, parsed_leaves: the leaves whose statistics come from
-    the JSON and from the struct. from_json, from_struct: whether any statistics come from there."""
+    the JSON and from the struct. from_json, from_struct: whether any statistics come from there, if only the number of rows.
+    whole: as in RequestedStats."""
 
     columns: list[str]
     whole: bool
@@ -324,7 +340,8 @@ def _plan(part: ParquetPart, add: pa.StructType, requested_stats: RequestedStats
 def _parsed_columns(
     part: ParquetPart, add: pa.StructType, requested_stats: RequestedStats
 ) -> tuple[list[str], dict[Path, DataType]]:
-    """The leaves of stats_parsed to read, and the requested paths for which they have statistics."""
+    """The leaves of stats_parsed to read, and the requested paths for which they have statistics. Both are empty if the JSON is
+    the better source for everything."""
     position = add.get_field_index("stats_parsed")
     if not (requested_stats.leaves or requested_stats.records) or position < 0 or _json_says_more(part):
         return [], {}
@@ -350,6 +367,7 @@ def _json_says_more(part: ParquetPart) -> bool:
 
 
 def _has_leaf(struct: pa.StructType, path: Path) -> bool:
+    """Whether the path leads from the struct to a field that is no struct itself."""
     kind: pa.DataType = struct
     for name in path:
         position = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
@@ -363,6 +381,7 @@ def _has_leaf(struct: pa.StructType, path: Path) -> bool:
 
 
 def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
+    """Convert a batch of the column `add`, without the rows of other actions. path: of the checkpoint file, for errors."""
     columns = children(add)
     paths = columns["path"]
     if paths.null_count:
@@ -394,6 +413,7 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
 
 
 def _check_sizes(path: str, files: pa.RecordBatch) -> None:
+    """Raise CheckpointUnreadableError if a file's size is missing or negative. path: of the checkpoint file."""
     sizes = files["size"]
     if sizes.null_count or (pc.min(sizes).as_py() or 0) < 0:
         bad = files.filter(pc.or_kleene(pc.is_null(sizes), pc.less(sizes, 0)))
