@@ -26,7 +26,7 @@ from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadabl
 from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, read_checksum
 from delta_py.log.commit_reader import FILE_SCHEMA, CommitReader
-from delta_py.log.coordination import admit
+from delta_py.log.coordination import check_and_register
 from delta_py.log.history import commit_timestamp, version_at_timestamp
 from delta_py.log.reconciliation import (
     CheckpointFiles,
@@ -99,7 +99,7 @@ class Snapshot:
     def _load(cls, store: ObjectStore, version: int | None) -> Self:
         snapshot = cls.of_segment(store, load_segment(store, version))
         # If the answer of the table's coordinator turns out not to count, the version is looked up again without it.
-        if admit(store, snapshot.config, snapshot.version, is_newest=version is None):
+        if check_and_register(store, snapshot.config, snapshot.version, is_newest=version is None):
             snapshot = cls.of_segment(store, load_segment(store, version))
         return snapshot
 
@@ -367,7 +367,7 @@ class _Log:
     def protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
         """Raises CorruptTableError (DELTA_STATE_RECOVER_ERROR) if the log contains no protocol or no metadata."""
         state = protocol_and_metadata_of_commits(self._segment, self._commits)
-        if not state.has_both:
+        if not state.has_protocol_and_metadata:
             state = self._read(lambda segment, checkpoint: protocol_and_metadata(segment, self._commits, checkpoint))
         if state.protocol is None:
             raise self._unrecoverable("protocol")

@@ -40,7 +40,7 @@ from delta_py.errors import (
 )
 from delta_py.log.catalog_contract import Maintenance, refuse_forbidden
 from delta_py.log.coordination import FEATURE as COORDINATED
-from delta_py.log.coordination import coordinated_by
+from delta_py.log.coordination import properties_with_coordinator
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import WRITER_FEATURES_VERSION, Properties
@@ -130,7 +130,9 @@ def _try_properties(store: ObjectStore, properties: Mapping[str, str]) -> int | 
     change = _Change(snapshot, {**other_properties, **new_properties})
     if COORDINATED in features:
         metadata = replace(snapshot.metadata, configuration=change.configuration)
-        change.configuration = coordinated_by(store, TableConfig(with_features(snapshot.protocol, features), metadata))
+        change.configuration = properties_with_coordinator(
+            store, TableConfig(with_features(snapshot.protocol, features), metadata)
+        )
     if description is not None:
         change.description = description
     protocol = snapshot.protocol

@@ -28,7 +28,7 @@ from delta_py.log.checkpoint_content.checkpoint_rows import (
 )
 from delta_py.log.checkpoint_content.parquet_part import ParquetPart
 from delta_py.log.commit_reader import CommitReader
-from delta_py.log.file_keys import NO_KEYS, EachOnce, both
+from delta_py.log.file_keys import NO_KEYS, EachOnce, intersect_masks
 from delta_py.log.reconciliation import SeenKeys, replay
 from delta_py.log.segment import LogSegment
 
@@ -113,8 +113,8 @@ class FileState:
         leaves = [name for name in ("path", "deletionVector") if part.has_leaf("add", name)]
         for batch in part.columns("add", leaves, 65_536):
             keys = keys_of(batch)
-            mask = self._keys.unseen([keys])
-            if self._each_once.holds(keys) or (mask is not None and mask.false_count):
+            mask = self._keys.unseen_mask([keys])
+            if self._each_once.has_repeated(keys) or (mask is not None and mask.false_count):
                 return False
         return True
 
@@ -124,7 +124,9 @@ class FileState:
         if not len(columns["path"]) or not (self._seen or repeats):
             return columns
         keys = keys_of(columns)
-        return _filtered(columns, both(self._keys.unseen([keys]), None if repeats is None else repeats.mask(keys)))
+        return _filtered(
+            columns, intersect_masks(self._keys.unseen_mask([keys]), None if repeats is None else repeats.mask(keys))
+        )
 
     def _rows(self, columns: Columns) -> pa.StructArray:
         return add_rows(columns, self._shape)

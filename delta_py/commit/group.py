@@ -40,7 +40,7 @@ from delta_py.errors import (
     StorageError,
     UnsupportedOperationError,
 )
-from delta_py.log.coordination import named_group
+from delta_py.log.coordination import name_group
 from delta_py.log.log_writer import LogWriter, commit_bytes
 from delta_py.object_stores.open_store import named_coordination
 from delta_py.protocol.actions import Action, CommitInfo, DomainMetadata
@@ -295,7 +295,7 @@ def _name_group(placed: Sequence[_Placed], transaction: str) -> None:
     ]
     group: dict[str, Any] = {"transactionId": transaction, "participants": participants}
     for placed_table in placed:
-        placed_table.actions = [list(named_group(actions, group)) for actions in placed_table.actions]
+        placed_table.actions = [list(name_group(actions, group)) for actions in placed_table.actions]
 
 
 def _stage(placed: _Placed) -> None:

@@ -42,9 +42,9 @@ from delta_py.expressions.tree import Expression
 from delta_py.log.catalog_contract import check_contract
 from delta_py.log.commit_reader import FILE_SCHEMA
 from delta_py.log.coordination import FEATURE as COORDINATED
-from delta_py.log.coordination import coordinated_by
+from delta_py.log.coordination import properties_with_coordinator
 from delta_py.log.log_writer import LogWriter
-from delta_py.log.reconciliation import gathered
+from delta_py.log.reconciliation import gather_batches
 from delta_py.object_stores.open_store import coordination_of, is_in_transaction
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.column_usage import tracked
@@ -126,7 +126,7 @@ class Transaction:
         are remembered: another writer that removes the files or adds files to the partitions in the meantime causes a conflict.
         Raises as PartitionSet.has and Snapshot.file_batches."""
         assert self._snapshot is not None, "a table that is not there has no files"
-        batches = gathered(self._snapshot.file_batches(want_whole=True), FILE_SCHEMA.names)
+        batches = gather_batches(self._snapshot.file_batches(want_whole=True), FILE_SCHEMA.names)
         matching_files = [batch.files.filter(partitions.has(batch.files)) for batch in batches]
         files = pa.Table.from_batches(matching_files, schema=FILE_SCHEMA)
         self._reads.add_partitions(partitions)
@@ -314,7 +314,7 @@ class Transaction:
             check_contract(self._store, self._snapshot.config, config)
         if config.feature(COORDINATED):
             table_id = (self._snapshot or config).metadata.id  # the ledger knows the table by this id
-            self._metadata = replace(config.metadata, id=table_id, configuration=coordinated_by(self._store, config))
+            self._metadata = replace(config.metadata, id=table_id, configuration=properties_with_coordinator(self._store, config))
             config = self._config()
         metadata = tracked(None if self._snapshot is None else self._snapshot.config, config)
         if metadata is not config.metadata:

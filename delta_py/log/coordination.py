@@ -31,7 +31,9 @@ IDENTITY_PROPERTY = "pydelta.coordinator"
 UNITY_PROPERTY = "io.unitycatalog.tableId"
 GROUP = "transactionGroup"  # the key in commitInfo that names a multi-table transaction
 OPTION = "coordinator"
-_NAME_ONE = f"give the option {OPTION} with the URL of its ledger, in Spark also by the setting spark.pydelta.{OPTION}"
+_HOW_TO_NAME_COORDINATOR = (
+    f"give the option {OPTION} with the URL of its ledger, in Spark also by the setting spark.pydelta.{OPTION}"
+)
 TIMESTAMPS_PROPERTY = "delta.enableInCommitTimestamps"
 
 
@@ -45,14 +47,14 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
     """
     if not config.feature(FEATURE):
         return None
-    lacking = [name for name in FEATURES[FEATURE].needs if not config.feature(name)]
-    if lacking:
+    missing_features = [name for name in FEATURES[FEATURE].needs if not config.feature(name)]
+    if missing_features:
         raise CorruptTableError(
-            f"The protocol of the table at {store.root} has the feature {FEATURE}, but not {', '.join(lacking)}, which that "
-            "feature needs. Add them with the engine that manages the table.",
+            f"The protocol of the table at {store.root} has the feature {FEATURE}, but not {', '.join(missing_features)}, which "
+            "that feature needs. Add them with the engine that manages the table.",
             error_class="DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
             sql_state="KD004",
-            features=lacking,
+            features=missing_features,
         )
     catalog_id, store_of_ledger = config.properties.get(UNITY_PROPERTY), coordination_of(store)
     # Without IDENTITY_PROPERTY, the table's id in Unity Catalog is the identity.
@@ -63,19 +65,19 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
         raise UnsupportedTableFeatureError(
             f"The table at {store.root} is managed by a catalog (feature {FEATURE}), and does not name a coordinator from which "
             "pydelta could read its commits. Use it through its catalog. If the table should have a coordinator of pydelta, "
-            f"{_NAME_ONE}.",
+            f"{_HOW_TO_NAME_COORDINATOR}.",
             error_class="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
             sql_state="KD00G",
             features=[FEATURE],
         )
     if store_of_ledger is None:
-        raise _blocked(store, f"No coordinator was named: {_NAME_ONE}.")
+        raise _blocked(store, f"No coordinator was named: {_HOW_TO_NAME_COORDINATOR}.")
     if store_of_ledger.ledger.identity != identity:
         raise _blocked(store, f"{store_of_ledger.ledger.shown} is another one. Name the ledger whose identity is {identity}.")
     return store_of_ledger
 
 
-def coordinated_by(store: ObjectStore, config: TableConfig) -> dict[str, str]:
+def properties_with_coordinator(store: ObjectStore, config: TableConfig) -> dict[str, str]:
     """The table properties of `config`. If its protocol needs a coordinator, this function adds the property that names the
     coordinator, and enables in-commit timestamps, because commit files are published at any time after the commit.
 
@@ -92,13 +94,13 @@ def coordinated_by(store: ObjectStore, config: TableConfig) -> dict[str, str]:
     return {**properties, IDENTITY_PROPERTY: identity, TIMESTAMPS_PROPERTY: "true"}
 
 
-def named_group(actions: Iterable[Action], group: Mapping[str, Any]) -> tuple[Action, ...]:
+def name_group(actions: Iterable[Action], group: Mapping[str, Any]) -> tuple[Action, ...]:
     """Name the multi-table transaction in the commitInfo of a commit: by `transactionId`, and by all `participants` if the commit
     is ready to be ratified. A commit without participants is a draft, which never becomes a version."""
     return tuple(CommitInfo({**action.values, GROUP: group}) if isinstance(action, CommitInfo) else action for action in actions)
 
 
-def admit(store: ObjectStore, config: TableConfig, version: int, *, is_newest: bool) -> bool:
+def check_and_register(store: ObjectStore, config: TableConfig, version: int, *, is_newest: bool) -> bool:
     """Check that a version may be opened with this store, and tell the table's ledger if the table has come or left.
 
     config: of the version. is_newest: the version is the newest one in the listing of the log.
@@ -115,7 +117,7 @@ def admit(store: ObjectStore, config: TableConfig, version: int, *, is_newest: b
     if coordinated is None:
         return False
     tail = coordinated.last_tail
-    if tail is not None and not _is_known_as(coordinated, tail.table_id, config):
+    if tail is not None and not _is_same_table(coordinated, tail.table_id, config):
         raise known_at_other_place(coordinated.ledger.shown, coordinated.place, coordinated.place)
     if is_newest:
         check_newest(store, version)
@@ -125,13 +127,13 @@ def admit(store: ObjectStore, config: TableConfig, version: int, *, is_newest: b
             if managed.id_property is None:
                 _check_never_known(managed, version)
             managed.register(version, config.metadata.id)
-            return _is_late(managed, version)
+            return _undo_late_registration(managed, version)
         return False
     # The version needs no coordinator. In a multi-table transaction, the ledger forgets nothing.
-    return tail is not None and coordinated.transaction is None and _let_go(coordinated, tail, version)
+    return tail is not None and coordinated.transaction is None and _leave_ledger(coordinated, tail, version)
 
 
-def _is_known_as(coordinated: CoordinatedStore, table_id: str, config: TableConfig) -> bool:
+def _is_same_table(coordinated: CoordinatedStore, table_id: str, config: TableConfig) -> bool:
     """Whether the table that the ledger knows at this place is the table whose log was read. table_id: the ledger's id of it.
 
     config: of the version that was read. In a catalog, a table property holds the id. A version from before the table was
@@ -172,20 +174,23 @@ def _check_never_known(coordinated: CoordinatedStore, version: int) -> None:
     the ledger knows. So this ledger, which does not know the table, has lost it.
     """
     names = [info.path.rpartition("/")[2] for info in coordinated.list_from(STAGED_DIRECTORY)]
-    beyond = [name for name in names if (staged_version(name) or 0) > version]
-    if beyond and coordinated.tail() is None:  # otherwise another process has registered the table since
+    unpublished_names = [name for name in names if (staged_version(name) or 0) > version]
+    if unpublished_names and coordinated.tail() is None:  # otherwise another process has registered the table since
         raise RatificationUnknownError(
             f"The coordinator {coordinated.ledger.shown} does not know the table at {coordinated.root}, which has staged commits "
-            f"beyond its version {version}, such as {beyond[0]}: the ledger was lost, or somebody let it forget the table. "
-            "Nothing was read or written. rebuild_ledger, of delta_py.repair.rebuild_ledger, shows which of them count, and "
-            "registers the table with the ledger.",
-            commits={coordinated.root: beyond},
+            f"beyond its version {version}, such as {unpublished_names[0]}: the ledger was lost, or somebody let it forget the "
+            "table. Nothing was read or written. rebuild_ledger, of delta_py.repair.rebuild_ledger, shows which of them count, "
+            "and registers the table with the ledger.",
+            commits={coordinated.root: unpublished_names},
         )
 
 
-def _is_late(coordinated: CoordinatedStore, version: int) -> bool:
-    """Whether the table has versions after the one with which it was just registered, which the ledger does not know. Then other
-    processes had registered it before, and the table has left the ledger since. In that case the ledger forgets the table."""
+def _undo_late_registration(coordinated: CoordinatedStore, version: int) -> bool:
+    """Let the ledger forget the table again if it was registered too late. version: the one with which it was just registered.
+
+    It was too late if the table has a later version that the ledger does not know. Then another process had registered the table
+    before, and the table has left the ledger since. Returns whether the ledger has forgotten the table.
+    """
     try:
         coordinated.check_place(version + 1)
     except CorruptTableError:
@@ -193,7 +198,7 @@ def _is_late(coordinated: CoordinatedStore, version: int) -> bool:
     return False
 
 
-def _let_go(coordinated: CoordinatedStore, tail: Tail, version: int) -> bool:
+def _leave_ledger(coordinated: CoordinatedStore, tail: Tail, version: int) -> bool:
     """Publish all commits of a table that needs no coordinator any more, and let the ledger forget it. Returns whether the ledger
     has forgotten the table. version: the one that is being opened, which needs no coordinator."""
     if tail.version != version:

@@ -17,14 +17,14 @@ from delta_py.protocol.paths import decode_path
 
 # Between path and vector: NUL, which no path contains.
 _SEPARATOR = "\0"
-# For hashes of keys. _WORD: how many bytes are hashed at a time. Only the first _HASHED_BYTES of a key are hashed; keys that
-# differ only after them get the same hash, and then the keys themselves are compared.
+# For hashes of keys. _WORD_BYTES: how many bytes are hashed at a time. Only the first _HASHED_BYTES of a key are hashed; keys
+# that differ only after them get the same hash, and then the keys themselves are compared.
 # _MULTIPLIER: 2^64 divided by the golden ratio, which spreads similar numbers (Fibonacci hashing).
-_WORD, _HASHED_BYTES, _MULTIPLIER = 8, 512, np.uint64(0x9E3779B97F4A7C15)
+_WORD_BYTES, _HASHED_BYTES, _MULTIPLIER = 8, 512, np.uint64(0x9E3779B97F4A7C15)
 NO_KEYS = pa.nulls(0, pa.large_string())
 
 
-def keyed(action: Any) -> tuple[str, str]:
+def path_and_key(action: Any) -> tuple[str, str]:
     """The decoded path and the key of an add or remove. action: its JSON value in the log. Raises CorruptTableError if its form
     is wrong."""
     if type(action) is not dict:
@@ -62,9 +62,9 @@ def file_keys(files: pa.Table) -> pa.LargeStringArray:
     storage, place, offset = (
         pc.struct_field(vectors, name).cast(pa.large_string()) for name in ("storageType", "pathOrInlineDv", "offset")
     )
-    at, none, separator = (pa.scalar(text, pa.large_string()) for text in ("@", "", _SEPARATOR))
-    suffix = pc.fill_null(pc.binary_join_element_wise(at, offset, none), none)
-    identity = pc.binary_join_element_wise(storage, place, suffix, none)
+    at_sign, empty, separator = (pa.scalar(text, pa.large_string()) for text in ("@", "", _SEPARATOR))
+    suffix = pc.fill_null(pc.binary_join_element_wise(at_sign, offset, empty), empty)
+    identity = pc.binary_join_element_wise(storage, place, suffix, empty)
     # Without a vector, `identity` and the join are null, and the path alone is the key.
     return pc.coalesce(pc.binary_join_element_wise(paths, identity, separator), paths)
 
@@ -83,13 +83,13 @@ def key_hashes(keys: pa.LargeStringArray) -> np.ndarray[Any, np.dtype[np.uint64]
     hashes = lengths.astype(np.uint64) * _MULTIPLIER
     if buffer is None or not len(keys):
         return hashes
-    padded = np.concatenate([np.frombuffer(buffer, np.uint8)[edges[0] : edges[-1]], np.zeros(_WORD, np.uint8)])
-    words = np.ndarray((len(padded) - _WORD + 1,), "<u8", padded, strides=(1,))  # the eight bytes from each byte on
+    padded = np.concatenate([np.frombuffer(buffer, np.uint8)[edges[0] : edges[-1]], np.zeros(_WORD_BYTES, np.uint8)])
+    words = np.ndarray((len(padded) - _WORD_BYTES + 1,), "<u8", padded, strides=(1,))  # the eight bytes from each byte on
     starts, rows = edges[:-1] - edges[0], np.arange(len(keys))  # rows: positions of the keys that have bytes left to hash
-    for hashed_bytes in range(0, min(int(lengths.max()), _HASHED_BYTES), _WORD):
+    for hashed_bytes in range(0, min(int(lengths.max()), _HASHED_BYTES), _WORD_BYTES):
         rows = rows[lengths[rows] > hashed_bytes]
         # If a key ends within the word, the shift drops the bytes after its end.
-        unused = (_WORD - np.minimum(lengths[rows] - hashed_bytes, _WORD)).astype(np.uint64) * np.uint64(8)
+        unused = (_WORD_BYTES - np.minimum(lengths[rows] - hashed_bytes, _WORD_BYTES)).astype(np.uint64) * np.uint64(8)
         mixed = (hashes[rows] ^ (words[starts[rows] + hashed_bytes] << unused)) * _MULTIPLIER
         hashes[rows] = mixed ^ (mixed >> np.uint64(32))
     return hashes
@@ -129,7 +129,7 @@ class EachOnce:
         """Whether any key occurs more than once."""
         return len(self._repeated) > 0
 
-    def holds(self, files: pa.RecordBatch) -> bool:
+    def has_repeated(self, files: pa.RecordBatch) -> bool:
         """Whether the key of any of the files occurs more than once in all batches."""
         return self.is_needed and pc.any(pc.is_in(keys_of(files), self._repeated)).as_py() is True
 
@@ -150,7 +150,7 @@ class EachOnce:
         return pa.array(keep)
 
 
-def both(first: pa.BooleanArray | None, second: pa.BooleanArray | None) -> pa.BooleanArray | None:
+def intersect_masks(first: pa.BooleanArray | None, second: pa.BooleanArray | None) -> pa.BooleanArray | None:
     """Combine two masks. None is a mask that keeps all rows."""
     if first is None or second is None:
         return second if first is None else first

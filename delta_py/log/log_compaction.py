@@ -14,7 +14,7 @@ import orjson
 
 from delta_py.errors import CorruptTableError
 from delta_py.log.commit_reader import corrupt_line
-from delta_py.log.file_keys import keyed
+from delta_py.log.file_keys import path_and_key
 from delta_py.log.segment import LogFile
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.storage.store import ObjectStore
@@ -50,13 +50,13 @@ def compact(store: ObjectStore, start: int, end: int) -> bytes | None:
         size_bytes += len(data)
         if size_bytes > _MOST_BYTES:
             return None
-        for identity, line in _lines(LogFile(path, version, version, len(data), 0), data):
+        for identity, line in _state_lines(LogFile(path, version, version, len(data), 0), data):
             newest_lines.pop(identity, None)  # so that the lines remain in the order of their commits
             newest_lines[identity] = line
     return b"".join(line + b"\n" for line in newest_lines.values()) or None
 
 
-def _lines(file: LogFile, data: bytes) -> Iterator[tuple[tuple[str, str], bytes]]:
+def _state_lines(file: LogFile, data: bytes) -> Iterator[tuple[tuple[str, str], bytes]]:
     """The identity and the text of each line whose action is part of the state."""
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
@@ -77,7 +77,7 @@ def _identity(value: Any) -> tuple[str, str] | None:
         raise CorruptTableError("it is no JSON object")
     for name in ("add", "remove"):
         if value.get(name) is not None:
-            return "file", keyed(value[name])[1]
+            return "file", path_and_key(value[name])[1]
     for name, key in (("txn", "appId"), ("domainMetadata", "domain")):
         body = value.get(name)
         if body is not None:

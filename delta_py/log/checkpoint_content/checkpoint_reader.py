@@ -43,7 +43,7 @@ class CheckpointReader:
         infos = {
             info.path: info for info in map(self.sidecar_of, self.rows("sidecar"))
         }  # a sidecar that is named twice counts once
-        self.sidecars = [_open_sidecar(info, commits) for info in _as_listed(infos, commits)]
+        self.sidecars = [_open_sidecar(info, commits) for info in _with_listed_times(infos, commits)]
         holds_files = any(isinstance(part, JsonPart) or "add" in part.schema.names for part in self.top)
         # A V2 checkpoint of an empty table may have neither sidecars nor a column add.
         if not (holds_files or self.sidecars or checkpoint.kind is LogKind.CHECKPOINT_V2):
@@ -62,16 +62,16 @@ class CheckpointReader:
 
     def count_files(self) -> int:
         """The number of distinct files. Reads the paths and deletion vectors of all files."""
-        return self._counted[0]
+        return self._count_and_repeated[0]
 
     @property
     def repeated_keys(self) -> pa.Array:
         """The keys (file_keys) of files that are named more than once. Reads the keys of all files unless there are known to be
         none."""
-        return NO_KEYS if self.names_each_file_once else self._counted[1]
+        return NO_KEYS if self.names_each_file_once else self._count_and_repeated[1]
 
     @cached_property
-    def _counted(self) -> tuple[int, pa.Array]:
+    def _count_and_repeated(self) -> tuple[int, pa.Array]:
         """The number of distinct keys, and the keys that occur more than once."""
         count, repeated = repeated_keys(lambda: (keys_of(raw.files) for raw in self.files(RequestedStats())))
         if len(repeated):
@@ -102,7 +102,7 @@ class CheckpointReader:
         return prefetch(batch for part in [*self.top, *self.sidecars] for batch in part.files(requested_stats))
 
 
-def _as_listed(infos: Mapping[str, ObjectInfo], commits: CommitReader) -> list[ObjectInfo]:
+def _with_listed_times(infos: Mapping[str, ObjectInfo], commits: CommitReader) -> list[ObjectInfo]:
     """The sidecars with the times and etags that the store lists. infos: path -> what the sidecar actions say.
 
     The cache identifies a sidecar by its time and etag, because a checkpoint that replaced another may name sidecars of the same

@@ -30,9 +30,9 @@ class JsonPart:
 
     def __init__(self, file: LogFile, commits: CommitReader) -> None:
         self.file, self._commits = file, commits
-        self._check_whole()
+        self._check_complete()
 
-    def _check_whole(self) -> None:
+    def _check_complete(self) -> None:
         """A file that was cut after a complete line still parses. So check that it has the actions that every checkpoint has, and
         its sidecars the total size that some writers record in a tag."""
         rows_by_action = {name: self.rows(name) for name in ("checkpointMetadata", "protocol", "metaData", "sidecar")}
@@ -42,10 +42,14 @@ class JsonPart:
         tags = rows_by_action["checkpointMetadata"][0].get("tags") or {}
         if not isinstance(tags, dict):
             raise CheckpointUnreadableError.of(self.file.path, "the tags of its checkpointMetadata are no object")
-        recorded = tags.get("sidecarSizeInBytes")
-        total = sum(size for row in rows_by_action["sidecar"] if isinstance(size := row.get("sizeInBytes"), int))
-        if isinstance(recorded, str) and recorded.isdecimal() and (len(recorded) > _LONG_DIGITS or total < int(recorded)):
-            why = f"its sidecars have {total} bytes of the {recorded} that its tags say, so it was cut short"
+        recorded_bytes = tags.get("sidecarSizeInBytes")
+        total_bytes = sum(size for row in rows_by_action["sidecar"] if isinstance(size := row.get("sizeInBytes"), int))
+        if (
+            isinstance(recorded_bytes, str)
+            and recorded_bytes.isdecimal()
+            and (len(recorded_bytes) > _LONG_DIGITS or total_bytes < int(recorded_bytes))
+        ):
+            why = f"its sidecars have {total_bytes} bytes of the {recorded_bytes} that its tags say, so it was cut short"
             raise CheckpointUnreadableError.of(self.file.path, why)
 
     @contextmanager
@@ -65,7 +69,7 @@ class JsonPart:
         with self._decoding():
             for first, lines in self._commits.pieces(self.file):
                 for number, line in enumerate(lines, first):
-                    row = self._value(number, line).get(action) if needle in line else None
+                    row = self._parse_object(number, line).get(action) if needle in line else None
                     if isinstance(row, dict):
                         rows.append(row)
                     elif row is not None:
@@ -78,7 +82,7 @@ class JsonPart:
         with self._decoding():
             return None if any(b'"add"' in line for _, lines in self._commits.pieces(self.file) for line in lines) else 0
 
-    def _value(self, number: int, line: bytes) -> dict[str, Any]:
+    def _parse_object(self, number: int, line: bytes) -> dict[str, Any]:
         """The JSON object in a line. number: of the line, for errors."""
         try:
             value = orjson.loads(line)

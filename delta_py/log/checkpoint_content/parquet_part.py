@@ -71,13 +71,13 @@ class ParquetPart:
         with decoding(path):
             self._source = objects.open_input(info)
             self.size_bytes: int = self._source.size()
-            file = self._opened(None)
+            file = self._open_file(None)
             self._footer: pq.FileMetaData = file.metadata
             self.row_count: int = self._footer.num_rows
             leaves = self._footer.schema
             self._positions = {leaves.column(i).path: i for i in range(len(leaves))}  # dotted path of a leaf -> its column number
             # The paths of leaves of type INT96, which are all timestamps.
-            self._instants = frozenset(
+            self._int96_leaves = frozenset(
                 leaves.column(i).path for i in range(len(leaves)) if leaves.column(i).physical_type == "INT96"
             )
             self._is_legacy = _is_legacy(self._footer.metadata or {})
@@ -87,7 +87,7 @@ class ParquetPart:
             if action in self.schema.names and not _has_leaf(self.schema.field(action).type, (leaf,)):
                 raise CheckpointUnreadableError.of(path, f"its column {action} has no field {leaf}")
 
-    def _opened(self, footer: pq.FileMetaData | None) -> pq.ParquetFile:
+    def _open_file(self, footer: pq.FileMetaData | None) -> pq.ParquetFile:
         """Open the file. footer: None to read it. Each read opens the file again, because pyarrow keeps the last decoded data
         with the file, which adds up with many parts."""
         # Spark writes timestamps as INT96, which has years that nanoseconds cannot represent.
@@ -96,7 +96,7 @@ class ParquetPart:
 
     def _with_zones(self, schema: pa.Schema) -> pa.Schema:
         """Add the time zone that Arrow does not give to INT96 columns. All INT96 values are instants."""
-        return pa.schema([_in_zone(f, f.name, self._instants) for f in schema]) if self._instants else schema
+        return pa.schema([_in_zone(f, f.name, self._int96_leaves) for f in schema]) if self._int96_leaves else schema
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         """All actions of one kind, as the JSON objects that a commit would hold. Empty if the file has no column for them."""
@@ -104,11 +104,13 @@ class ParquetPart:
             return []
         if action in ("protocol", "metaData"):
             # One row among perhaps millions: first read the row groups that have it according to the statistics, then all groups.
-            likely_groups = [group for group in self._groups() if not self._is_null(group, f"{action}.{_KEY_LEAVES[action]}")]
+            likely_groups = [
+                group for group in self._all_groups() if not self._is_all_null(group, f"{action}.{_KEY_LEAVES[action]}")
+            ]
             likely_rows = self._rows_in(action, likely_groups)
             if likely_rows:
                 return likely_rows
-        return self._rows_in(action, self._groups())
+        return self._rows_in(action, self._all_groups())
 
     def _rows_in(self, action: str, groups: list[int]) -> list[dict[str, Any]]:
         """The actions of one kind in some row groups."""
@@ -116,7 +118,7 @@ class ParquetPart:
         for batch in self._batches([action], groups):
             struct = batch.column(0)
             chosen = struct.filter(pc.is_valid(children(struct)[_KEY_LEAVES[action]]))
-            rows.extend(_plain(row, struct.type) for row in chosen.to_pylist())
+            rows.extend(_as_commit_json(row, struct.type) for row in chosen.to_pylist())
         return rows
 
     def files(self, requested_stats: RequestedStats) -> Iterator[RawFiles]:
@@ -129,7 +131,7 @@ class ParquetPart:
             plan = plan.without_cached(cache_entry)
         size = self._batch_rows_with_text() if "stats" in plan.columns else _BATCH_ROWS
         rows_read = files_read = 0
-        for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._groups(), size):
+        for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._all_groups(), size):
             with decoding(self.path):
                 raw = _raw_files(self.path, batch.column(0), plan)
             rows_read += batch.num_rows
@@ -144,7 +146,7 @@ class ParquetPart:
         place = self._positions.get("add.stats")
         if place is None:  # the column is not text, which is reported when it is read
             return _LEAST_ROWS_WITH_TEXT
-        text_bytes: int = sum(self._footer.row_group(group).column(place).total_uncompressed_size for group in self._groups())
+        text_bytes: int = sum(self._footer.row_group(group).column(place).total_uncompressed_size for group in self._all_groups())
         rows_per_batch = _BATCH_TEXT_BYTES * self.row_count // max(1, text_bytes)
         return max(_LEAST_ROWS_WITH_TEXT, min(_MOST_ROWS_WITH_TEXT, rows_per_batch))
 
@@ -185,7 +187,7 @@ class ParquetPart:
 
     def raw_columns(self, action: str, leaves: list[str], size: int) -> Iterator[dict[str, pa.Array]]:
         """As `columns`, but with a row for each row of the file. The rows of other actions are null."""
-        for batch in self._batches([f"{action}.{leaf}" for leaf in leaves], self._groups(), size):
+        for batch in self._batches([f"{action}.{leaf}" for leaf in leaves], self._all_groups(), size):
             yield children(batch.column(0))
 
     @property
@@ -194,7 +196,7 @@ class ParquetPart:
         nulls = self.null_count("path") if "add" in self.schema.names else self.row_count
         return None if nulls is None else self.row_count - nulls
 
-    def _groups(self) -> list[int]:
+    def _all_groups(self) -> list[int]:
         return list(range(self._footer.num_row_groups))
 
     def _batches(self, columns: list[str], groups: list[int], size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
@@ -202,26 +204,26 @@ class ParquetPart:
         of a batch."""
         with decoding(self.path):
             with self._lock:  # the source is not thread-safe
-                file = self._opened(self._footer)
-            for part in self._fetched(columns, groups):
+                file = self._open_file(self._footer)
+            for part in self._groups_to_read(columns, groups):
                 batches = file.iter_batches(size, part, columns, use_threads=True)
-                while (batch := self._next(batches)) is not None:
-                    yield self._with_sound_times(batch)
+                while (batch := self._next_batch(batches)) is not None:
+                    yield self._with_correct_times(batch)
 
-    def _with_sound_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _with_correct_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Correct the times: add time zones, and in files of the hybrid calendar replace old times by null."""
-        batch = batch.cast(self._with_zones(batch.schema)) if self._instants else batch
+        batch = batch.cast(self._with_zones(batch.schema)) if self._int96_leaves else batch
         if not self._is_legacy:
             return batch
         return pa.RecordBatch.from_arrays([without_old_times(column) for column in batch.columns], schema=batch.schema)
 
-    def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+    def _next_batch(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
         """The next batch. The lock is needed because rows and their masks are read at the same time, and the source is not
         thread-safe."""
         with self._lock:
             return next(batches, None)
 
-    def _fetched(self, columns: list[str], groups: list[int]) -> Iterator[list[int]]:
+    def _groups_to_read(self, columns: list[str], groups: list[int]) -> Iterator[list[int]]:
         """The groups of row groups that are read together. Each group is small, because pyarrow keeps the data until the last row
         group is read. A remote file is read one row group at a time, and the next row group is fetched during the read."""
         if not is_prefetching(self._source):
@@ -249,9 +251,9 @@ class ParquetPart:
 
     def null_count(self, leaf: str) -> int | None:
         """The number of nulls in a leaf (dotted, below add), from the Parquet statistics; None if they do not have it."""
-        return total(self._null_count(group, f"add.{leaf}") for group in self._groups())
+        return total(self._null_count(group, f"add.{leaf}") for group in self._all_groups())
 
-    def _is_null(self, group: int, leaf: str) -> bool:
+    def _is_all_null(self, group: int, leaf: str) -> bool:
         """Whether the leaf is known to be null in all rows of the row group."""
         return bool(self._null_count(group, leaf) == self._footer.row_group(group).num_rows)
 
@@ -272,11 +274,12 @@ def _is_legacy(footer_metadata: Mapping[bytes, bytes]) -> bool:
     return version is not None and (version < b"3.1.0" or any(mark in footer_metadata for mark in marks))
 
 
-def _in_zone(f: pa.Field, path: str, instants: Collection[str]) -> pa.Field:
-    """Add the time zone to instants. path: of the field, dotted. instants: paths of the leaves that are instants."""
+def _in_zone(f: pa.Field, path: str, int96_leaves: Collection[str]) -> pa.Field:
+    """Add the time zone to instants. path: of the field, dotted. int96_leaves: paths of the leaves of type INT96, which are
+    instants."""
     if pa.types.is_struct(f.type):
-        return f.with_type(pa.struct([_in_zone(inner, f"{path}.{inner.name}", instants) for inner in f.type]))
-    return f.with_type(pa.timestamp("us", "UTC")) if path in instants else f
+        return f.with_type(pa.struct([_in_zone(inner, f"{path}.{inner.name}", int96_leaves) for inner in f.type]))
+    return f.with_type(pa.timestamp("us", "UTC")) if path in int96_leaves else f
 
 
 def total(counts: Iterable[int | None]) -> int | None:
@@ -285,14 +288,14 @@ def total(counts: Iterable[int | None]) -> int | None:
     return None if None in listed else sum(count for count in listed if count is not None)
 
 
-def _plain(value: Any, kind: pa.DataType) -> Any:
+def _as_commit_json(value: Any, kind: pa.DataType) -> Any:
     """Convert a value of to_pylist to the value in a commit's JSON: maps become dicts."""
     if value is None:
         return None
     if pa.types.is_map(kind):
         return dict(value)
     if pa.types.is_struct(kind):
-        return {f.name: _plain(value[f.name], f.type) for f in kind}
+        return {f.name: _as_commit_json(value[f.name], f.type) for f in kind}
     return value
 
 
@@ -347,17 +350,17 @@ def _parsed_columns(
         return [], {}
     parsed: pa.StructType = add.field(position).type
     columns: list[str] = []
-    served: dict[Path, DataType] = {}
+    paths_with_stats: dict[Path, DataType] = {}
     for path, kind in requested_stats.leaves.items():
         bounds = [bound for bound in _BOUNDS if _has_leaf(parsed, (bound, *path))]
         if bounds:
-            served[path] = kind
+            paths_with_stats[path] = kind
             columns += [".".join(("stats_parsed", bound, *path)) for bound in bounds]
     # Without a bound of a requested column, stats_parsed is of use only for the number of rows.
-    if not served and (requested_stats.leaves or not _has_leaf(parsed, ("numRecords",))):
+    if not paths_with_stats and (requested_stats.leaves or not _has_leaf(parsed, ("numRecords",))):
         return [], {}
     shared = [f"stats_parsed.{name}" for name in ("numRecords", "tightBounds") if parsed.get_field_index(name) >= 0]
-    return shared + columns, served
+    return shared + columns, paths_with_stats
 
 
 def _json_says_more(part: ParquetPart) -> bool:

@@ -46,15 +46,15 @@ class StatsCache:
     def of(self, identity: bytes, leaves: Mapping[Path, DataType]) -> CachedStats:
         """The cached statistics of a file. identity: of its content. leaves: the leaves whose statistics are requested from its
         JSON."""
-        names = {path: _name(identity, path, kind) for path, kind in leaves.items()}
-        names[_RECORDS] = _name(identity, _RECORDS, None)
+        names = {path: _entry_name(identity, path, kind) for path, kind in leaves.items()}
+        names[_RECORDS] = _entry_name(identity, _RECORDS, None)
         entries = {path: self.disk.mapped(name) for path, name in names.items()}  # None: the cache has no such entry
-        readable_tables = {path: _table(names[path], content) for path, content in entries.items() if content is not None}
+        readable_tables = {path: _read_table(names[path], content) for path, content in entries.items() if content is not None}
         tables = {path: table for path, table in readable_tables.items() if table is not None}
         return CachedStats(self.disk, names, tables, {path: kind for path, kind in leaves.items() if path not in tables})
 
 
-def _table(name: str, content: pa.Buffer) -> pa.Table | None:
+def _read_table(name: str, content: pa.Buffer) -> pa.Table | None:
     """The table in an entry; None, with a warning, if the content is not a table although its checksum is right."""
     try:
         return pa.ipc.open_stream(content).read_all()
@@ -63,7 +63,7 @@ def _table(name: str, content: pa.Buffer) -> pa.Table | None:
         return None
 
 
-def _name(identity: bytes, path: Path, kind: DataType | None) -> str:
+def _entry_name(identity: bytes, path: Path, kind: DataType | None) -> str:
     """The name of the entry for a leaf: it depends on everything that the parsed statistics depend on."""
     return entry_name(identity + repr((RULES, pa.__version__, path, kind)).encode(), "stats")
 
@@ -80,7 +80,7 @@ class CachedStats:
     _tables: Mapping[Path, pa.Table]
     missing: Mapping[Path, DataType]
     _entries: dict[Path, _Entry] = field(default_factory=dict)
-    _failed: bool = False
+    _has_failed: bool = False
 
     @property
     def is_complete(self) -> bool:
@@ -105,7 +105,7 @@ class CachedStats:
 
     def remember(self, stats: FileStats) -> None:
         """Add the statistics of the next rows for the missing leaves. It is not an error if the disk cannot store them."""
-        if self._failed:
+        if self._has_failed:
             return
         try:
             for path in self._to_write():
@@ -138,7 +138,7 @@ class CachedStats:
     def _give_up(self, error: Exception) -> None:
         """Cache no more statistics of this file, and delete the entries that were begun."""
         _log.warning("statistics cannot be cached in %s: %s", self._disk.directory, error)
-        self._failed = True
+        self._has_failed = True
         self.abandon()
 
 
