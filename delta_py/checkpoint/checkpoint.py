@@ -84,6 +84,7 @@ def _write(store: ObjectStore, writer: LogWriter, segment: LogSegment, now_ms: i
     """Write the checkpoint in the form that the table's policy requires. Raises CheckpointUnreadableError if the segment's older
     checkpoint cannot be read."""
     commits = CommitReader(store, uses_cache=False)
+    # The older checkpoint, with which the segment begins.
     older = None if segment.checkpoint is None else open_checkpoint(store, segment.checkpoint, commits)
     small = protocol_and_metadata(segment, commits, older)
     transaction_state = transactions_and_domains(segment, commits, older)
@@ -109,7 +110,8 @@ def uses_v2(config: TableConfig) -> bool:
 
 
 def _live_transactions(config: TableConfig, state: StateWithoutFiles, now_ms: int) -> dict[str, Any]:
-    """The transactions that are within the table's retention time. A transaction without a time is always retained."""
+    """The transaction identifiers (SetTransaction by application) that are within the table's retention time. An identifier
+    without a time is always retained."""
     retention = interval_property(config.properties, SET_TRANSACTION_RETENTION, None)
     if retention is None:
         return dict(state.transactions)
@@ -122,6 +124,7 @@ def _live_transactions(config: TableConfig, state: StateWithoutFiles, now_ms: in
 
 
 def _write_classic(writer: LogWriter, written: WrittenCheckpoint, state: FileState, shape: RowShape) -> WrittenCheckpoint:
+    """Write the checkpoint as one file. Returns `written` with its counts filled in. shape: the form of the add rows."""
     types = {
         "protocol": PROTOCOL_TYPE,
         "metaData": METADATA_TYPE,
@@ -145,6 +148,8 @@ def _write_classic(writer: LogWriter, written: WrittenCheckpoint, state: FileSta
 
 
 def _all_adds(state: FileState) -> Iterator[pa.StructArray]:
+    """All live files, batch by batch: first those of the commits, because they decide which of the older checkpoint's are
+    live."""
     yield from state.commit_adds()
     for part in state.parts:
         yield from state.checkpoint_adds(part)

@@ -23,8 +23,11 @@ _FEW_VALUES = ("partitionValues.key_value.key", "partitionValues.key_value.value
 
 @dataclass(slots=True)
 class WrittenCheckpoint:
-    """The contents of a checkpoint. small: the newest action of each kind other than files. file_count, table_bytes: number and
-    total size of the live files. action_count: rows, including those of sidecars. size_bytes: size of the checkpoint's files."""
+    """What a checkpoint contains. The counts are filled in while it is written.
+
+    small: the newest action of each kind other than files. file_count, table_bytes: number and total size of the live files.
+    action_count: rows, including those of sidecars. size_bytes: size of the checkpoint's files, including sidecars.
+    """
 
     version: int
     small: StateWithoutFiles
@@ -34,6 +37,7 @@ class WrittenCheckpoint:
     size_bytes: int = 0
 
     def count_adds(self, adds: pa.StructArray) -> None:
+        """Add the files of a batch of add rows to the counts."""
         self.file_count += len(adds)
         self.table_bytes += pc.sum(adds.field("size")).as_py() or 0
 
@@ -82,6 +86,7 @@ class RowFile:
         self._waiting, self._waiting_rows = [], 0
 
     def close(self) -> bytes:
+        """The complete Parquet file."""
         self._end_row_group()
         self._writer.close()
         data: bytes = self._sink.getvalue().to_pybytes()

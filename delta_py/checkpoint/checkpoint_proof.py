@@ -50,7 +50,7 @@ _SMALL: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
 def fault_of(store: ObjectStore, checkpoint: Checkpoint, listing: Listing, *, clock: Callable[[], float]) -> str | None:
     """Why the log before the checkpoint must not be deleted; None if it may be deleted.
 
-    listing: the whole log up to the checkpoint. clock: seconds.
+    listing: the whole log up to the checkpoint. clock: the time in seconds, for the limit COMPARE_SECONDS.
     This reads the whole checkpoint except the statistics. Raises CorruptTableError if it cannot be read.
     """
     hint = read_last_checkpoint(store)
@@ -86,6 +86,7 @@ def fault_by_log(store: ObjectStore, checkpoint: Checkpoint, listing: Listing, *
 
 
 def _unless_equal(noun: str, recorded_count: int, actual_count: int) -> str | None:
+    """The fault if the checkpoint has another count than `_last_checkpoint` says; otherwise None. noun: what is counted."""
     if recorded_count == actual_count:
         return None
     return f"it holds {actual_count} {noun}, but _last_checkpoint says {recorded_count}"
@@ -136,6 +137,7 @@ def _fault_by_log(
     """How the checkpoint contradicts the log before it; None if it does not, or if there is no such log. The log may begin
     with an older checkpoint; if that one cannot be read, the next older one is used.
     """
+    # unusable: the checkpoint itself, which must not prove itself, and older ones that cannot be read.
     deadline, unusable = clock() + COMPARE_SECONDS, frozenset(file.path for file in reader.checkpoint.files)
     batches = [file_keys(pa.Table.from_batches([raw.files])) for raw in reader.files(RequestedStats())]
     checkpoint_keys = pa.chunked_array(batches, pa.large_string())
@@ -198,6 +200,7 @@ class _Log:
                 return f"it has no version checksum, and reading the log before it takes more than {COMPARE_SECONDS:.0f} seconds"
             keys: set[str] = set()
             for piece in pieces:
+                # A key in `seen` is not live: a newer commit removed the file, or added it again and so already counted it.
                 live.update(key for key in piece.add_keys if key not in seen)
                 keys.update(piece.add_keys, piece.remove_keys)
             seen |= keys
@@ -208,7 +211,10 @@ class _Log:
         return fault or self._fault_of_the_rest(checkpoint_keys, live, seen)
 
     def _fault_of_the_rest(self, checkpoint_keys: pa.ChunkedArray, live: set[str], seen: set[str]) -> str | None:
-        """Check the files of the older checkpoint that no commit mentions. If the log is complete, no other files may exist."""
+        """Check the files of the older checkpoint that no commit mentions. If the log is complete, no other files may exist.
+
+        live, seen: as in fault_of_files.
+        """
         count = len(live)
         for keys in self._older_keys(seen):
             count += len(keys)
@@ -220,6 +226,7 @@ class _Log:
         return None
 
     def _older_keys(self, seen: set[str]) -> Iterator[pa.Array]:
+        """The keys of the older checkpoint's files that are not in `seen`, batch by batch."""
         if self._older is not None:
             for batch in CheckpointFiles(self._older, RequestedStats(), seen):
                 yield file_keys(pa.Table.from_batches([batch.files]))
@@ -247,13 +254,19 @@ def _first(keys: Iterable[str] | pa.Array, checkpoint_keys: pa.ChunkedArray, *, 
 
 
 def _meaning(metadata: Metadata) -> tuple[object, ...]:
+    """The fields that decide how the table is read and written. The others, such as the description, do no harm if they
+    differ."""
     return metadata.id, metadata.schema_string, metadata.partition_columns, dict(metadata.configuration)
 
 
 def _fault_of_state(
     state: StateWithoutFiles, transactions: Mapping[str, SetTransaction], domains: Mapping[str, DomainMetadata], source: str
 ) -> str | None:
-    """Compare transactions and domains. Expired transactions may be missing."""
+    """How the checkpoint's transaction identifiers and metadata domains contradict those of another record; None if they do not.
+
+    state: of the checkpoint. transactions, domains: of the other record, by application and by name. source: the record's name
+    for the message. If the table lets transaction identifiers expire, the checkpoint may lack some.
+    """
     assert state.metadata is not None
     may_lack = _TRANSACTION_RETENTION in state.metadata.configuration
     for app_id, transaction in transactions.items():

@@ -54,7 +54,7 @@ class FileState:
     ) -> None:
         self._segment, self._commits, self._checkpoint = segment, commits, checkpoint
         self._shape, self._oldest_tombstone_ms = shape, oldest_tombstone_ms
-        self._seen: set[str] = set()
+        self._seen: set[str] = set()  # keys of all file actions of the commits that were read, newest commit first
         self._tombstones: list[Columns] = []
         self._keys = SeenKeys(self._seen)
         self._each_once = EachOnce(NO_KEYS if checkpoint is None else checkpoint.repeated_keys)
@@ -73,12 +73,13 @@ class FileState:
                 if len(waiting) >= _JOINED_ROWS:
                     yield self._rows(adds_from_json(file, waiting))
                     waiting = []
-            self._seen |= commit_keys
+            self._seen |= commit_keys  # only now: the pieces of one commit do not undo each other (commit_reader.py)
         if waiting:
             yield self._rows(adds_from_json(self._segment.last_commit, waiting))
         self._keys = SeenKeys(self._seen)
 
     def _fresh(self, bodies: list[dict[str, Any]], keys: list[str]) -> list[dict[str, Any]]:
+        """The actions that no newer commit overrides. keys: of the actions (file_keys)."""
         return [body for body, key in zip(bodies, keys, strict=True) if key not in self._seen]
 
     @property
@@ -102,6 +103,7 @@ class FileState:
                 yield self._rows(live)
 
     def _part_adds(self, part: Part) -> Iterator[Columns]:
+        """The adds of one file of the older checkpoint, live or not, batch by batch."""
         if isinstance(part, ParquetPart):
             yield from adds_of_part(part, self._shape)
             return
@@ -109,7 +111,8 @@ class FileState:
             yield adds_from_json(part.file, rows.adds)
 
     def is_untouched(self, part: ParquetPart) -> bool:
-        """Whether neither a newer action nor another row of the older checkpoint mentions a file that this part adds."""
+        """Whether neither a newer action nor another row of the older checkpoint mentions a file that this part adds. Then all
+        its adds are still live, and a new checkpoint can name the part again."""
         leaves = [name for name in ("path", "deletionVector") if part.has_leaf("add", name)]
         for batch in part.columns("add", leaves, 65_536):
             keys = keys_of(batch)
@@ -129,6 +132,7 @@ class FileState:
         )
 
     def _rows(self, columns: Columns) -> pa.StructArray:
+        """The adds as rows of the new checkpoint."""
         return add_rows(columns, self._shape)
 
     # ------------------------------------------------------------ removes
@@ -144,20 +148,23 @@ class FileState:
                     yield remove_rows(live)
 
     def _part_removes(self, part: Part) -> Iterable[Columns]:
+        """The removes of one file of the older checkpoint, live or not, batch by batch."""
         if isinstance(part, ParquetPart):
             return removes_of_part(part)
         return (removes_from_json(part.file, rows.removes) for rows in part.file_rows())
 
     def _keep_tombstones(self, columns: Columns) -> None:
+        """Keep the removes of a commit in memory until `removes` yields them. Expired ones are dropped."""
         tombstones = self._unexpired(columns)
         if len(tombstones["path"]):
             self._tombstones.append(tombstones)
 
     def _unexpired(self, columns: Columns) -> Columns:
+        """The removes that are not expired. A remove without a time is expired."""
         fresh = pc.fill_null(pc.greater(columns["deletionTimestamp"], self._oldest_tombstone_ms), False)
         return _filtered(columns, None if fresh.false_count == 0 else fresh)
 
 
 def _filtered(columns: Columns, mask: pa.BooleanArray | None) -> Columns:
-    """mask: None keeps all rows."""
+    """The rows for which the mask is true. None keeps all rows."""
     return columns if mask is None else {name: array.filter(mask) for name, array in columns.items()}

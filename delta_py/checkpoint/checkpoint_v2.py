@@ -66,11 +66,13 @@ class _Sidecars:
             self._close(file)
 
     def _close(self, file: RowFile) -> None:
+        """Store a complete sidecar, and list it."""
         name, data = f"{uuid.uuid4()}.parquet", file.close()
         self.writer.put_sidecar(name, data)
         self._list(name, len(data), self.now_ms, file.row_count)
 
     def reuse(self, part: ParquetPart, time_ms: int) -> None:
+        """List a sidecar of the previous checkpoint again. time_ms: its creation time, as the previous checkpoint says."""
         self._list(part.path.removeprefix(f"{SIDECAR_DIRECTORY}/"), part.size_bytes, time_ms, part.row_count)
 
     def _list(self, name: str, size_bytes: int, time_ms: int, row_count: int) -> None:
@@ -104,6 +106,7 @@ def write_v2_checkpoint(
 
 
 def _counted(written: WrittenCheckpoint, batches: Iterable[pa.StructArray]) -> Iterator[pa.StructArray]:
+    """Yield the same batches of adds, and count their files in `written`."""
     for batch in batches:
         written.count_adds(batch)
         yield batch
@@ -119,7 +122,8 @@ def _is_reusable(part: ParquetPart, state: FileState, shape: RowShape) -> bool:
 
 
 def _holds_only_adds(part: ParquetPart) -> bool:
-    """Count the nulls in the column add.path: it is null in every row that is not an add."""
+    """Whether all rows are adds. The column add.path is read to decide this, because it is null in every other row; the
+    statistics of Parquet are not trusted."""
     return all(batch["path"].null_count == 0 for batch in part.raw_columns("add", ["path"], 65_536))
 
 
@@ -134,12 +138,15 @@ def _has_form(part: ParquetPart, shape: RowShape) -> bool:
 
 
 def _count_reused(written: WrittenCheckpoint, part: ParquetPart) -> None:
+    """Count the files of a reused sidecar in `written`."""
     for batch in part.columns("add", ["path", "size"], 65_536):
         written.file_count += len(batch["path"])
         written.table_bytes += pc.sum(batch["size"]).as_py() or 0
 
 
 def _put_top(writer: LogWriter, written: WrittenCheckpoint, sidecars: _Sidecars) -> None:
+    """Write the top level: the file with all actions except file actions, which names the sidecars. Completes the counts in
+    `written`. The columns add and remove exist, but are null in all rows."""
     types = {
         "checkpointMetadata": CHECKPOINT_METADATA_TYPE,
         "protocol": PROTOCOL_TYPE,

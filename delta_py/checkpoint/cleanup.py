@@ -40,14 +40,15 @@ from delta_py.storage.store import ObjectInfo, ObjectStore
 _log = logging.getLogger("delta_py")
 
 _DAY_MS, _MINUTE_MS = 86_400_000, 60_000
-_STAGED_RETENTION_MS = 7 * _DAY_MS  # a transaction that ends later than this writes its staged commits again
+# How old a staged commit must be to be deleted. A multi-table transaction that ends later writes its staged commits again.
+_STAGED_RETENTION_MS = 7 * _DAY_MS
 # How long one cleanup may delete; the next cleanup deletes the remaining files.
 BUDGET_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class CleanedLog:
-    """first_version: the oldest retained version; None if there was nothing to delete."""
+    """The result of a cleanup. first_version: the oldest retained version; None if there was nothing to delete."""
 
     first_version: int | None = None
     deleted_count: int = 0
@@ -97,12 +98,16 @@ def clean_log(
 
 
 def _delete_stale_staged(store: ObjectStore, now_ms: int) -> None:
-    """Delete staged commits of writers that died before ratification, and of abandoned transactions."""
+    """Delete staged commits of writers that died before ratification, and of abandoned transactions.
+
+    A staged commit is a file that a writer has stored and the table's coordinator has not ratified yet. Does nothing if the table
+    has no coordinator, or inside of a multi-table transaction.
+    """
     coordinated = coordination_of(store)
     if coordinated is None or coordinated.transaction is not None:
         return
     tail = coordinated.tail()
-    # These are ratified, and may not be published yet.
+    # The paths of staged commits that are ratified. They are versions of the table, and perhaps not published yet.
     waiting = set() if tail is None else {f"{STAGED_DIRECTORY}/{commit.name}" for commit in tail.commits}
     for info in list(store.list_from(STAGED_DIRECTORY)):
         if info.path not in waiting and info.modification_time_ms < now_ms - _STAGED_RETENTION_MS:
@@ -110,6 +115,7 @@ def _delete_stale_staged(store: ObjectStore, now_ms: int) -> None:
 
 
 def _midnight(time_ms: int) -> int:
+    """The last midnight UTC at or before a time; ms since 1970."""
     return time_ms - time_ms % _DAY_MS
 
 
@@ -134,7 +140,7 @@ def _sound_checkpoint(store: ObjectStore, newest: int, clock: Callable[[], float
     listing = list_log(store, 0, newest)
     for checkpoint in listing.checkpoints:
         if checkpoint.version not in listing.commits:
-            continue
+            continue  # without its own commit, the version cannot be read
         if next(_expired_files(store, checkpoint.version), None) is None:
             return None  # nothing could be deleted, and an older checkpoint would not change that
         try:
@@ -174,7 +180,7 @@ def _expired_files(store: ObjectStore, first_retained: int) -> Iterator[tuple[Ob
 
 
 def _delete_free_sidecars(store: ObjectStore, writer: LogWriter, before_ms: int) -> int:
-    """Delete sidecars written before `before_ms` that no checkpoint names, and return their number.
+    """Delete sidecars written before `before_ms` (since 1970) that no checkpoint names, and return their number.
 
     Deletes none if any checkpoint cannot be read.
     """

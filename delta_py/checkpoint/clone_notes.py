@@ -66,6 +66,7 @@ def noted(clone: ObjectStore, after: int, source: ObjectStore | None, version: i
     clone's own directory do not count.
     """
     tables = () if source is None else (source,)
+    # Pairs of a table and the path of its note, None if no note could be written.
     notes = [(table, leave_note(table, clone.root, version, after)) for table in (*tables, *_tables_of(clone, paths, tables))]
     try:
         yield
@@ -78,9 +79,10 @@ def noted(clone: ObjectStore, after: int, source: ObjectStore | None, version: i
 
 
 def _tables_of(clone: ObjectStore, paths: Iterable[str], known_tables: Iterable[ObjectStore]) -> Iterator[ObjectStore]:
-    """The tables whose directories contain the files with absolute paths, without the clone and the known tables.
+    """The tables whose directories contain files of the clone, except the clone itself and the known tables.
 
-    A directory that cannot be read is left out, with a warning.
+    paths: of the clone's files; only absolute ones count, because the others are in the clone's own directory. A directory that
+    cannot be read is left out, with a warning.
     """
     roots, checked_directories = [table.root for table in (clone, *known_tables)], set[str]()
     for directory in sorted({path.rpartition("/")[0] for path in paths if is_absolute(path)}):
@@ -126,6 +128,7 @@ def leave_note(store: ObjectStore, clone: str, version: int, after: int) -> str 
 
 
 def _warn(store: ObjectStore, clone: str, reason: str) -> None:
+    """Log that a clone may lose files, because its note is missing. store: of the table whose files it reads."""
     subject = "VACUUM of this table may not know of the shallow clone at"
     _log.warning("%s: %s %s, and then deletes files that it reads: %s", store.root, subject, clone, reason)
 

@@ -37,8 +37,9 @@ DEFAULT_SECONDS = 3_600
 MOST_SECONDS = 86_400
 LEAST_SECONDS = 3
 
+# The name of a lease file: version, duration in seconds, id.
 _NAME = re.compile(r"([0-9]{20})-([0-9]{1,6})s-[0-9a-f]{32}\.lease", re.ASCII)
-_RENEWALS = 3  # in the time of a lease: one may fail
+_RENEWALS = 3  # how often a lease is renewed before it would end, so that one renewal may fail
 
 _log = logging.getLogger("delta_py")
 
@@ -99,8 +100,9 @@ def delete_expired(store: ObjectStore, leases: Leases, now_ms: int) -> None:
 
 
 def _version_of_all(store: ObjectStore, version: int) -> int:
-    """The version as VACUUM knows it. VACUUM does not know versions that an open multi-table transaction wrote itself. Apart from
-    its own files, such a transaction reads files of the version with which it began."""
+    """The version to lease for a reader of `version`. It is the same version, unless the reader is in an open multi-table
+    transaction: VACUUM does not know the versions that the transaction wrote itself. Apart from its own files, the transaction
+    reads files of the version with which it began."""
     coordinated = coordination_of(store)
     tail = None if coordinated is None or coordinated.transaction is None else coordinated.last_tail
     return version if tail is None or tail.base is None else min(version, tail.base)
@@ -108,8 +110,8 @@ def _version_of_all(store: ObjectStore, version: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A value that can be sent to other processes. Every process that has it may renew the lease. began_ms: when the lease was
-    created, ms since 1970."""
+    """One lease, as a value that can be sent to other processes. Every process that has it may renew the lease. began_ms: when
+    the lease was created, ms since 1970. seconds: how long the lease lasts after it was written."""
 
     store: ObjectStore
     version: int
@@ -193,6 +195,7 @@ class HeldLease:
                 self._write()
 
     def release(self) -> None:
+        """End the lease. Only the first call deletes its file, and no call does if other processes renew it."""
         with self._lock:
             has_ended = self._ended.is_set()
             self._ended.set()

@@ -50,5 +50,6 @@ def tombstones_of_commit(commits: CommitReader, file: LogFile) -> Iterator[pa.Re
 
 
 def _batch(columns: Columns) -> pa.RecordBatch:
+    """Columns of removes as TOMBSTONE_SCHEMA."""
     arrays = [decode_paths(columns["path"]), columns["deletionVector"], columns["deletionTimestamp"], columns["size"]]
     return pa.RecordBatch.from_arrays(arrays, schema=TOMBSTONE_SCHEMA)
