@@ -38,7 +38,7 @@ MOST_SECONDS = 86_400
 LEAST_SECONDS = 3
 
 # The name of a lease file: version, duration in seconds, id.
-_NAME = re.compile(r"([0-9]{20})-([0-9]{1,6})s-[0-9a-f]{32}\.lease", re.ASCII)
+_FILE_NAME = re.compile(r"([0-9]{20})-([0-9]{1,6})s-[0-9a-f]{32}\.lease", re.ASCII)
 _RENEWALS = 3  # how often a lease is renewed before it would end, so that one renewal may fail
 
 _log = logging.getLogger("delta_py")
@@ -75,7 +75,7 @@ class Leases:
 
 def _read_name(info: ObjectInfo) -> tuple[int, int]:
     """The version and the duration in seconds, from the file's name."""
-    name = _NAME.fullmatch(info.path.rpartition("/")[2])
+    name = _FILE_NAME.fullmatch(info.path.rpartition("/")[2])
     return (0, MOST_SECONDS) if name is None else (int(name[1]), min(int(name[2]), MOST_SECONDS))
 
 
@@ -99,7 +99,7 @@ def delete_expired(store: ObjectStore, leases: Leases, now_ms: int) -> None:
 # ---------------------------------------------------------------- one lease
 
 
-def _version_of_all(store: ObjectStore, version: int) -> int:
+def _version_for_vacuum(store: ObjectStore, version: int) -> int:
     """The version to lease for a reader of `version`. It is the same version, unless the reader is in an open multi-table
     transaction: VACUUM does not know the versions that the transaction wrote itself. Apart from its own files, the transaction
     reads files of the version with which it began."""
@@ -130,7 +130,7 @@ class Lease:
 
     @property
     def path(self) -> str:
-        return f"{LEASE_DIRECTORY}/{_version_of_all(self.store, self.version):020}-{self.seconds}s-{self.id}.lease"
+        return f"{LEASE_DIRECTORY}/{_version_for_vacuum(self.store, self.version):020}-{self.seconds}s-{self.id}.lease"
 
     @property
     def pause_seconds(self) -> float:
@@ -184,7 +184,7 @@ class HeldLease:
         due_ms = lease.began_ms + lease.pause_seconds * 1000 - time.time_ns() // 1_000_000
         wait_seconds = max(0.0, due_ms / 1000) if is_shared else lease.pause_seconds
         self._is_written = is_shared or lease.put()
-        threading.Thread(target=self._keep, args=(wait_seconds,), name="delta_py-lease", daemon=True).start()
+        threading.Thread(target=self._renew_until_end, args=(wait_seconds,), name="delta_py-lease", daemon=True).start()
 
     def move(self, version: int) -> None:
         """The reader has reached a version. A later version is written at the next renewal, because the lease of the earlier
@@ -202,7 +202,7 @@ class HeldLease:
         if self._is_written and not self._is_shared and not has_ended:
             self._lease.end()
 
-    def _keep(self, wait_seconds: float) -> None:
+    def _renew_until_end(self, wait_seconds: float) -> None:
         """Write the lease again and again, so that it does not expire."""
         while not self._ended.wait(wait_seconds):
             wait_seconds = self._lease.pause_seconds
@@ -212,11 +212,11 @@ class HeldLease:
 
     def _write(self) -> None:
         """Write the lease with the version that is read now. The earlier file is removed only when the new one exists."""
-        current, moved = self._lease, replace(self._lease, version=self._version)
-        if moved.put():
-            self._lease, was_written, self._is_written = moved, self._is_written, True
-            if was_written and current.path != moved.path:
-                current.end()
+        current_lease, new_lease = self._lease, replace(self._lease, version=self._version)
+        if new_lease.put():
+            self._lease, was_written, self._is_written = new_lease, self._is_written, True
+            if was_written and current_lease.path != new_lease.path:
+                current_lease.end()
 
     def __enter__(self) -> Self:
         return self

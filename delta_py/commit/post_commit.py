@@ -239,17 +239,17 @@ def _checkpoint(store: ObjectStore, writer: LogWriter, version: int, actions: Se
 
 def _checksum_of(written: WrittenCheckpoint, writer: LogWriter, actions: Sequence[Action]) -> None:
     """Write the version checksum that could not be derived. The checkpoint has just read the whole state."""
-    small, info = written.small, _info(actions)
-    assert small.protocol is not None and small.metadata is not None
+    other_actions, info = written.other_actions, _info(actions)
+    assert other_actions.protocol is not None and other_actions.metadata is not None
     checksum = VersionChecksum(
         "",
-        small.protocol,
-        small.metadata,
+        other_actions.protocol,
+        other_actions.metadata,
         written.file_count,
         written.table_bytes,
         info.in_commit_timestamp_ms,
-        tuple(small.transactions.values()),
-        tuple(small.domains.values()),
+        tuple(other_actions.transactions.values()),
+        tuple(other_actions.domains.values()),
         info.txn_id,
     )
     writer.put_checksum(written.version, checksum.to_bytes())
