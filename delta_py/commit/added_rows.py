@@ -36,15 +36,17 @@ _MOST_ROWS = 4_000_000  # needed in addition to _MOST_BYTES, because repeated va
 @dataclass(frozen=True, slots=True)
 class ReadRows:
     """The rows for which a predicate is true. state: the scan that returns exactly these rows of the files that may hold some;
-    None if reading rows would not decide more than the pruner."""
+    None if reading rows would not decide more than the pruner, which uses partition values and statistics."""
 
     pruner: FilePruner
     state: ScanState | None = None
+    # Files that were already read, by path and deletion vector, and whether they hold such a row.
     _answers: dict[tuple[str, DeletionVectorDescriptor | None], bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, store: ObjectStore, config: TableConfig, predicate: Expression | None, timezone: str) -> ReadRows:
-        """predicate: None for all rows. Parts of it that depend on more than the row, such as the current time, count as true."""
+        """The rows of a table for which the predicate is true; None for all rows. timezone: in which partition values of
+        timestamps are read. Parts of the predicate that depend on more than the row, such as the current time, count as true."""
         pruner = FilePruner.of(config, predicate, timezone)
         if predicate is None:
             return cls(pruner)
@@ -57,10 +59,11 @@ class ReadRows:
             return cls(pruner)
         rows = ScanOptions(drop_rows=True, timezone=timezone)
         state = make_state(config, store, StructType(()), conjunction(decided), rows)
+        # drop_rows is off if partition values alone decide the predicate. Then the rows say nothing more.
         return cls(pruner, state if state.drop_rows else None)
 
     def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
-        """For each file, whether it may hold such a row."""
+        """For each added file, whether it may hold a row for which the predicate is true."""
         answers = self.pruner.may_match(adds)
         doubtful = [add for add, may_match in zip(adds, answers, strict=True) if may_match]
         if self.state is None or _is_much(doubtful):
@@ -68,13 +71,14 @@ class ReadRows:
         return [may_match and self._holds(add) for add, may_match in zip(adds, answers, strict=True)]
 
     def _holds(self, add: AddFile) -> bool:
+        """Whether the file has a matching row. Each file is read once, although a commit may be checked many times."""
         key = (add.path, add.deletion_vector)
         if key not in self._answers:
             self._answers[key] = self._read(add)
         return self._answers[key]
 
     def _read(self, add: AddFile) -> bool:
-        """Whether the file has rows that the transaction would have read; true if this cannot be found out."""
+        """Read the file until a matching row is found, and return whether there is one; True if the file cannot be read."""
         assert self.state is not None
         file = ScanFile(
             add.path, add.size_bytes, add.modification_time_ms, add.partition_values, deletion_vector=add.deletion_vector

@@ -49,12 +49,14 @@ def commit_prepared(
 ) -> tuple[PreparedCommit, list[Action]]:
     """Return the commit at the version that it got, and its actions. Raises as Attempts.put_until_certain."""
     coordinated = coordination_of(attempts.store)
+    # tail: what the ledger knows of the table; None if no ledger ratifies the commit now. In a multi-table transaction, the
+    # commits are ratified together at its end.
     tail = None if coordinated is None or coordinated.transaction is not None else coordinated.last_tail
     if coordinated is None or tail is None or prepared.version == 0:
         return attempts.put_until_certain(writer, prepared, new_paths)
     waiting = _Waiting(attempts, coordinated, prepared, new_paths)
     _committer_of(coordinated.ledger.identity, coordinated.place, tail.table_id).ratify_with_others(waiting)
-    if waiting.has_left:
+    if waiting.has_left:  # the table needs no ledger any more
         return attempts.put_until_certain(writer, waiting.prepared, new_paths)
     if waiting.error is not None:
         raise waiting.error
@@ -81,6 +83,7 @@ class _Waiting:
     is_settled: bool = False
 
     def fail(self, error: DeltaError) -> None:
+        """Settle the commit with an error, which its writer raises."""
         self.error, self.is_settled = error, True
 
     def failed(self, what: str, error: OSError) -> None:
@@ -97,7 +100,9 @@ class _Waiting:
 
 @dataclass(slots=True)
 class _Placed:
-    """A waiting commit at the version that it will get in this round."""
+    """A waiting commit at the version that it will get in this round. data: the content of its commit file. staged: the commit
+    file in the directory of staged commits, where the ledger can ratify it; None before that. error: why it could not be
+    staged."""
 
     waiting: _Waiting
     prepared: PreparedCommit
@@ -107,18 +112,20 @@ class _Placed:
     error: DeltaError | OSError | None = None
 
     def stage(self) -> None:
+        """Write the commit file to the directory of staged commits."""
         try:
             self.staged = self.waiting.coordinated.stage(self.prepared.version, self.data)
         except (DeltaError, OSError) as error:
             self.error = error
 
     def drop(self) -> None:
+        """Delete the staged commit file, because it was not ratified."""
         if self.staged is not None:
             self.waiting.coordinated.drop_staged(self.staged)
 
 
 class _Committer:
-    """The committer of one table."""
+    """The committer of one table, shared by all threads of this process that write to the table."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()  # held by the leader
@@ -202,7 +209,8 @@ class _Committer:
         return winner
 
     def _remember(self, winners: Sequence[WinningCommit]) -> None:
-        """Cache winning commits with few files: later rounds of the commits that wait check against them again."""
+        """Cache winning commits, because other waiting commits are checked against them too. Commits with many files are not
+        cached, and at most _MOST_CACHED_WINNERS are, to limit memory."""
         small = (winner for winner in winners if len(winner.adds) + len(winner.removes) <= _MOST_FILES_OF_CACHED_WINNER)
         self._winners |= {winner.version: winner for winner in small}
         while len(self._winners) > _MOST_CACHED_WINNERS:
@@ -236,6 +244,7 @@ class _Committer:
     # ------------------------------------------------------------ ratify together
 
     def _ratify(self, placed: Sequence[_Placed]) -> None:
+        """Have the staged commits ratified, and settle them. If this is interrupted, all of them are in doubt."""
         try:
             self._try_to_ratify(placed, [placed_commit.staged for placed_commit in placed if placed_commit.staged is not None])
         except BaseException:
@@ -262,6 +271,7 @@ class _Committer:
         _leave_in_doubt(placed)
 
     def _win(self, placed: Sequence[_Placed], staged: Sequence[Ratified]) -> None:
+        """Settle the commits: all of them are ratified."""
         for placed_commit in placed:
             waiting = placed_commit.waiting
             waiting.coordinated.note_ratified(staged)
@@ -317,14 +327,15 @@ def _is_ours(placed: _Placed) -> bool | None:
 
 
 def _refuse(placed: Sequence[_Placed], error: DeltaError) -> None:
-    """Only the writers of these commits get the error, and not the leader."""
+    """The ledger refused the commits: settle them with its error. The writers of these commits raise it, not the leader."""
     for placed_commit in placed:
         placed_commit.drop()
         placed_commit.waiting.fail(error)
 
 
 def _lose_to_other_tables(placed: Sequence[_Placed], error: CoordinatorContendedError) -> None:
-    """The versions are still free. A commit that lost too often is not tried again: other writers wait for their turn."""
+    """The ledger was busy with other tables, so the versions of this table are still free. A commit that lost too often is
+    settled with the error, so that the commits after it get their turn."""
     for placed_commit in placed:
         placed_commit.waiting.contended += 1
         if placed_commit.waiting.contended >= _CONTENDED_ROUNDS:
@@ -332,7 +343,8 @@ def _lose_to_other_tables(placed: Sequence[_Placed], error: CoordinatorContended
 
 
 def _lose_to_older_ledger(placed: Sequence[_Placed], newest: int) -> None:
-    """The ledger has ratified versions that it no longer knows."""
+    """Settle the commits with an error: the ledger has ratified versions that it no longer knows. newest: the newest version that
+    it knows."""
     first = placed[0]
     coordinated, ratified_version = first.waiting.coordinated, first.prepared.version - 1
     error = CorruptTableError(
@@ -347,6 +359,7 @@ def _lose_to_older_ledger(placed: Sequence[_Placed], newest: int) -> None:
 
 
 def _leave_in_doubt(placed: Sequence[_Placed]) -> None:
+    """Settle the commits with CommitOutcomeUnknownError. Their staged files stay, because the ledger may have ratified them."""
     for placed_commit in placed:
         if not placed_commit.waiting.is_settled:
             placed_commit.waiting.fail(unknown_outcome(placed_commit.waiting.attempts.store, placed_commit.prepared))
@@ -354,6 +367,8 @@ def _leave_in_doubt(placed: Sequence[_Placed]) -> None:
 
 @lru_cache(maxsize=1024)  # of the tables to which this process has committed last: each has one committer
 def _committer_of(ledger: str, place: str, table_id: str) -> _Committer:
+    """The committer of a table. ledger: its identity. place: where the table is. table_id: as the ledger knows it, so that a
+    table that replaces another at the same place gets a new committer."""
     return _Committer()
 
 

@@ -75,8 +75,8 @@ class GroupTable:
 @dataclass(slots=True)
 class _Tried:
     """A table across all attempts. winners: commits of other writers after its base, as far as they were read. base, ours: the
-    base snapshot and our commits to the table; None and () if it is only read. The commits are parsed once, because their read
-    sets remember which files of other writers match."""
+    snapshot of the base version, and our commits to the table; None and () if it is only read. The commits are parsed once,
+    because their read sets remember which files of other writers match."""
 
     table: GroupTable
     base: Snapshot | None = None
@@ -85,7 +85,7 @@ class _Tried:
 
     @classmethod
     def of(cls, table: GroupTable, proposed: Sequence[Proposed]) -> _Tried:
-        """The proposals on their base version."""
+        """A table with its proposals: the commits that the transaction has stored in the ledger until now."""
         if not proposed:
             return cls(table)
         base = Snapshot.load(table.store, version=table.base)
@@ -112,7 +112,8 @@ class _Tried:
         # Earlier attempts have already read the first of the winners.
         for version in range(self.table.base + 1 + len(self.winners), tail.version + 1):
             self.winners.append(winning_commit(store, version))
-        if self.winners and self.table.reads is not None:  # an empty commit with these reads has the conflicts of the reads
+        if self.winners and self.table.reads is not None:
+            # Rebase an empty commit with these reads, only to raise its conflicts.
             info = {"operation": "a transaction that read the table"}
             base, reads = self.table.base, self.table.reads
             rebase(PreparedCommit(base + 1, base, str(uuid.uuid4()), info, reads=reads), self.winners)
@@ -208,7 +209,8 @@ def commit_group(
 
 
 def unidentified_tables(transaction: str, what: str, places: Iterable[str]) -> UnsupportedOperationError:
-    """what: what the transaction did to them."""
+    """The error for tables that the transaction did not open by their paths. what: what the transaction did to them, `read` or
+    `changed`."""
     return UnsupportedOperationError(
         f"The transaction {transaction} has {what} {', '.join(sorted(places))}, and does not know by which path, or the "
         "coordinator no longer knows the table, for example because it was deleted. Nothing was committed. Open tables by the "
@@ -217,6 +219,7 @@ def unidentified_tables(transaction: str, what: str, places: Iterable[str]) -> U
 
 
 def _forgotten(coordinated: CoordinatedStore) -> UnsupportedOperationError:
+    """The error for a table that the ledger has forgotten since the transaction began."""
     return UnsupportedOperationError(
         f"The coordinator {coordinated.ledger.shown} does not know the table at {coordinated.root} any more, which the "
         "transaction has read or written: it was deleted, or has left its coordinator. Nothing was committed. Run it again.",
@@ -235,12 +238,16 @@ def _each(steps: Sequence[Callable[[], None]], tables: Iterable[GroupTable | _Pl
 
 
 def _parse(tried: dict[str, _Tried], place: str, table: GroupTable, proposed: Sequence[Proposed]) -> None:
+    """Add the table, with its parsed proposals, to `tried`. proposed: those of this table."""
     tried[place] = _Tried.of(table, proposed)
 
 
 def _place(tried_table: _Tried, all_placed: list[_Placed]) -> None:
-    """Place a table's commits at the versions after its newest one, and add the result to all_placed. Raises as _Tried.follow and
-    conflicts.rebase."""
+    """Place a table's commits at the versions after its newest one, and add the result to all_placed.
+
+    Each commit is rebased on the winners alone, and then moved behind the transaction's own earlier commits to the table. Raises
+    as _Tried.follow and conflicts.rebase.
+    """
     store, base, coordinated = tried_table.table.store, tried_table.base, named_coordination(tried_table.table.store)
     assert base is not None
     newest = tried_table.follow()
@@ -262,8 +269,11 @@ def _place(tried_table: _Tried, all_placed: list[_Placed]) -> None:
 
 
 def _check_alone(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> None:
-    """Commits of one transaction to one table that build on each other cannot be rebased one by one: the row ids that the first
-    assigns would differ from those that the second refers to."""
+    """Raise ConcurrentWriteException if the commit cannot be rebased without the transaction's other commits to the table (ours).
+
+    That is so if it removes a file that another of them adds, in a table with row tracking: the row ids that the first commit
+    assigns would differ from those that the second one refers to.
+    """
     added_paths = {add.path for commit in ours if commit is not prepared for add in commit.adds}
     if prepared.row_id_high_water_mark is not None and any(remove.path in added_paths for remove in prepared.removes):
         raise ConcurrentWriteException(
@@ -273,7 +283,8 @@ def _check_alone(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> No
 
 
 def _after_own_commits(prepared: PreparedCommit, earlier_actions: Sequence[Sequence[Action]]) -> PreparedCommit:
-    """Row ids and time after those of the transaction's own earlier commits."""
+    """The commit with row ids and an in-commit timestamp after those of the transaction's own earlier commits to the table.
+    earlier_actions: the actions of each of them."""
     info = next(action for action in earlier_actions[-1] if isinstance(action, CommitInfo))
     mark = prepared.row_id_high_water_mark
     if mark is not None:
@@ -299,6 +310,7 @@ def _name_group(placed: Sequence[_Placed], transaction: str) -> None:
 
 
 def _stage(placed: _Placed) -> None:
+    """Write the table's commits to its directory of staged commits, where the ledger can ratify them."""
     for prepared, actions in zip(placed.prepared, placed.actions, strict=True):
         placed.staged.append(placed.coordinated.stage(prepared.version, commit_bytes(actions)))
 
@@ -366,6 +378,7 @@ def _is_version(placed: Sequence[_Placed]) -> bool | None:
 
 
 def _unknown(ledger: Ledger, transaction: str) -> CommitOutcomeUnknownError:
+    """The error for a transaction that may or may not be committed."""
     return CommitOutcomeUnknownError(
         f"The coordinator {ledger.shown} neither confirmed nor refused the transaction {transaction}. It may stand, in all "
         "of its tables or in none. What was written is kept. Look into the history of one of them for the transactionGroup "
@@ -376,7 +389,7 @@ def _unknown(ledger: Ledger, transaction: str) -> CommitOutcomeUnknownError:
 
 def _finish(placed: Sequence[_Placed], proposed: Sequence[Proposed]) -> None:
     """Do the work that follows the commit, table by table. The transaction is already committed."""
-    stale: dict[str, list[Ratified]] = {}
+    stale: dict[str, list[Ratified]] = {}  # by place, the staged commits as they were proposed
     for proposal in proposed:
         stale.setdefault(proposal.commit.table, []).append(proposal.commit)
     _each([partial(_follow, placed_table, stale[placed_table.coordinated.place]) for placed_table in placed], placed)

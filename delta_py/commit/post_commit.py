@@ -52,7 +52,7 @@ def _now_ms() -> int:
 
 
 def _timestamp_ms(actions: Sequence[Action], clock_ms: Callable[[], int]) -> int:
-    """The time of the commit."""
+    """The time of the commit, ms since 1970: its in-commit timestamp, or else its timestamp, or else the time now."""
     info = next((action.values for action in actions if isinstance(action, CommitInfo)), {})
     return int(info.get("inCommitTimestamp") or info.get("timestamp") or clock_ms())
 
@@ -76,6 +76,7 @@ def run_post_commit(
     """
     from delta_py.log.log_compaction import compaction_range
 
+    # A catalog that does not ratify the table's commits is told about the new version.
     if isinstance(store, TableStore) and store.external_table is not None:
         with harmless(store, version, "is not reported to its catalog"):
             store.external_table.report_version(version, _timestamp_ms(actions, clock_ms))
@@ -138,6 +139,8 @@ def harmless(store: ObjectStore, version: int, what: str) -> Iterator[None]:
 
 
 def checkpoint_interval(config: TableConfig) -> int:
+    """How many versions are from one checkpoint to the next (delta.checkpointInterval). Raises CorruptTableError if it is less
+    than 1."""
     name = "delta.checkpointInterval"
     interval = config.properties.integer(name, _CHECKPOINT_INTERVAL)
     if interval < 1:
@@ -167,7 +170,8 @@ def _previous(
         return _looked_back(store, config, version - 1, version)
     if previous_snapshot.checksum is not None:
         return previous_snapshot.checksum
-    newest = previous_snapshot.segment.last_checksum_version  # a table whose writers write no checksums has none to search for
+    # The newest version with a checksum; None if there is none since the last checkpoint. Then none is searched for.
+    newest = previous_snapshot.segment.last_checksum_version
     checksum = None if newest is None else _looked_back(store, config, newest, version)
     return counted_checksum(previous_snapshot) if checksum is None and _is_cheap(previous_snapshot.segment) else checksum
 
@@ -202,6 +206,7 @@ def _replayed(
 
 
 def _is_cheap(segment: LogSegment) -> bool:
+    """Whether the log is small enough to be replayed for a checksum."""
     return segment.size_bytes <= _CHEAP_LOG_BYTES
 
 
@@ -222,6 +227,7 @@ def counted_checksum(snapshot: Snapshot, actions: Sequence[Action] = ()) -> Vers
 
 
 def _info(actions: Sequence[Action]) -> CommitInfo:
+    """The commitInfo of a commit; an empty one if it has none."""
     return next((action for action in actions if isinstance(action, CommitInfo)), CommitInfo({}))
 
 
@@ -229,6 +235,7 @@ def _info(actions: Sequence[Action]) -> CommitInfo:
 
 
 def _checkpoint(store: ObjectStore, writer: LogWriter, version: int, actions: Sequence[Action], now_ms: int) -> None:
+    """Write the checkpoint of a version, and its version checksum if it has none. actions: of the version's commit."""
     from delta_py.checkpoint.checkpoint import write_checkpoint
 
     segment = load_segment(store, version)
@@ -238,7 +245,7 @@ def _checkpoint(store: ObjectStore, writer: LogWriter, version: int, actions: Se
 
 
 def _checksum_of(written: WrittenCheckpoint, writer: LogWriter, actions: Sequence[Action]) -> None:
-    """Write the version checksum that could not be derived. The checkpoint has just read the whole state."""
+    """Write the version checksum from the counts of a new checkpoint, for which the whole state was read."""
     other_actions, info = written.other_actions, _info(actions)
     assert other_actions.protocol is not None and other_actions.metadata is not None
     checksum = VersionChecksum(
@@ -256,6 +263,7 @@ def _checksum_of(written: WrittenCheckpoint, writer: LogWriter, actions: Sequenc
 
 
 def _clean(store: ObjectStore, writer: LogWriter, config: TableConfig, now_ms: int) -> None:
+    """Delete the log files that no retained version needs. config: of the newest version."""
     from delta_py.checkpoint.cleanup import clean_log
 
     cleaned = clean_log(store, writer, config, now_ms=now_ms)
@@ -269,6 +277,7 @@ def _clean(store: ObjectStore, writer: LogWriter, config: TableConfig, now_ms: i
 
 
 def _compact(store: ObjectStore, writer: LogWriter, start: int, end: int) -> None:
+    """Write the log compaction of the commits start to end, unless it would be too large."""
     from delta_py.log.log_compaction import compact
 
     data = compact(store, start, end)

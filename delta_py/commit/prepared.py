@@ -76,7 +76,7 @@ MayMatch: TypeAlias = Callable[[Sequence[AddFile]], Sequence[bool]]
 
 
 def any_match(matches: Sequence[MayMatch]) -> MayMatch | None:
-    """Whether files may hold a row of any of several reads; None if there are no reads."""
+    """Combine the checks of several reads: whether files may hold a row of any of them. None if there are no reads."""
     if not matches:
         return None
     return lambda adds: [any(answers) for answers in zip(*(match(adds) for match in matches), strict=True)]
@@ -254,7 +254,8 @@ def row_tracking_domain(mark: int) -> DomainMetadata:
 
 
 def _used_up(what: str) -> CorruptTableError:
-    """A number of the log has reached its maximum: a larger one could be written but not read."""
+    """The error for a number of the log that has reached its maximum: a larger one could be written but not read. what: the start
+    of the message, up to `would not fit`."""
     return CorruptTableError(
         f"{what} would not fit into 64 bits. Nothing was committed. The log is damaged, or was made so: restore the table to a "
         "version before, or write its rows into a new one."
@@ -320,6 +321,7 @@ class WinningCommit:
 
 
 def _has_identity_tag(info: CommitInfo) -> bool:
+    """Whether the commit's writer says that its metadata only raises the high water marks of identity columns."""
     tags = info.values.get("tags")
     return isinstance(tags, dict) and str(tags.get(IDENTITY_TAG)).lower() == "true"
 
@@ -346,7 +348,8 @@ class SharedFile:
 
 
 def _rebased_add(file: SharedFile, vector: DeletionVectorDescriptor | None) -> AddFile | None:
-    """The file as it is after the winners, without our deleted rows."""
+    """Our add of the file, with the attributes that it has after the winners, and a vector with the deleted rows of both sides.
+    None if no row remains."""
     assert file.ours is not None
     if vector is None:
         return None
@@ -371,7 +374,8 @@ def _with_metrics_of(
     changed."""
     change: Counter[str] = Counter()
     for file in files:
-        had_no_vector, is_removed = file.before is None, vectors[file.path] is None  # is_removed: no row remains
+        # Both are booleans, which count as 0 or 1 below. is_removed: no row of the file remains.
+        had_no_vector, is_removed = file.before is None, vectors[file.path] is None
         # The metrics were counted for the file as we read it. Since then, winners have given the file another vector, so our
         # commit replaces a vector even if the file had none.
         change["DeletionVectorsAdded"] -= is_removed

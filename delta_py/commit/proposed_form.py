@@ -41,6 +41,7 @@ _ONE = (Protocol, Metadata)  # a commit has at most one action of each of these 
 
 
 def to_json(prepared: PreparedCommit) -> bytes:
+    """The commit as JSON, which from_json reads. Its checksum is left out; commit_group takes it from the base version."""
     assert not prepared.shared, "the rows that others took out of the same files have not been compared"
     table_actions = [action for action in (prepared.protocol, prepared.metadata) if action is not None]
     files: Iterable[Action] = (*prepared.removes, *prepared.adds, *prepared.cdc)
@@ -64,6 +65,7 @@ def to_json(prepared: PreparedCommit) -> bytes:
 
 
 def reads_to_json(reads: ReadSet) -> bytes:
+    """The reads as JSON, which reads_from_json reads."""
     return orjson.dumps(_described(reads))
 
 
@@ -82,13 +84,14 @@ def _described(reads: ReadSet) -> dict[str, Any]:
 
 
 def from_json(data: bytes, store: ObjectStore, config: TableConfig) -> PreparedCommit:
-    """store, config: of the table, in the version that was read. Raises CorruptTableError for data that to_json did not make."""
+    """The commit that to_json has described. store, config: of the table, in the version that was read. Raises CorruptTableError
+    for data that to_json did not make."""
     with _readable("a commit"):
         return _parsed(orjson.loads(data), store, config)
 
 
 def reads_from_json(data: bytes, store: ObjectStore, config: TableConfig) -> ReadSet:
-    """As from_json, for data of reads_to_json."""
+    """The reads that reads_to_json has described. Otherwise as from_json."""
     with _readable("reads"):
         return _reads(orjson.loads(data), store, config)
 
@@ -103,9 +106,11 @@ def _readable(what: str) -> Iterator[None]:
 
 
 def _parsed(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> PreparedCommit:
+    """The commit in a JSON object of to_json."""
     actions = [parse_action(line.encode()) for line in value["actions"]]
 
     def of(kind: type[Any]) -> tuple[Any, ...]:
+        """The actions of one kind."""
         return tuple(action for action in actions if type(action) is kind)
 
     protocol, metadata = (next(iter(of(kind)), None) for kind in _ONE)
@@ -132,7 +137,7 @@ def _parsed(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> P
 
 
 def _reads(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> ReadSet:
-    """The read set that the transaction has described."""
+    """The read set in a JSON object of _described."""
     predicates = tuple(value["predicates"])
     rows = [_rows(text, timezone, store, config) for text, timezone in zip(predicates, value["timezones"], strict=True)]
     partitions = [_partitions(each, config) for each in value.get("partitions", ())]
@@ -152,6 +157,7 @@ def _reads(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> Re
 
 
 def _rows(text: str, timezone: str, store: ObjectStore, config: TableConfig) -> ReadRows:
+    """The rows that a predicate selects. text: its SQL."""
     try:
         predicate = parse_predicate(text, config.schema, session_timezone=timezone)
     except DeltaError:
@@ -160,7 +166,8 @@ def _rows(text: str, timezone: str, store: ObjectStore, config: TableConfig) -> 
 
 
 def _partitions(value: dict[str, Any], config: TableConfig) -> PartitionSet | None:
-    """None if they cannot be parsed: the commit widens the columns' types, and the values are of the wider types."""
+    """The partitions in a JSON object. None if their values cannot be parsed with the types of `config`: if the commit widens the
+    partition columns' types, the values are of the wider types."""
     try:
         return PartitionSet.of(config, value["values"], value["timezone"])
     except DeltaError:

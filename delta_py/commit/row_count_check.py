@@ -30,7 +30,8 @@ _AT_ONCE = 16
 
 
 def counted(store: ObjectStore, adds: tuple[AddFile, ...], *, gives_row_ids: bool) -> tuple[AddFile, ...]:
-    """The same files. Those with a deletion vector, and those that get row ids, have numRecords.
+    """The same files, with numRecords where the protocol requires it: in files with a deletion vector, and in files that get row
+    ids.
 
     gives_row_ids: the commit assigns row ids to files that have none. Raises DataFileError if a footer cannot be read.
     """
@@ -61,10 +62,12 @@ def highest_assigned_row_id(snapshot: Snapshot) -> int:
 
 
 def _must_count(add: AddFile, gives_row_ids: bool) -> bool:
+    """Whether the protocol requires numRecords in the file's statistics."""
     return add.deletion_vector is not None or (gives_row_ids and add.base_row_id is None)
 
 
 def _row_count(store: ObjectStore, add: AddFile) -> int:
+    """The number of rows in the file's Parquet footer. Raises DataFileError if it cannot be read."""
     try:
         return stored_row_count(store, add.path, add.size_bytes)
     except (OSError, pa.ArrowException) as error:

@@ -37,7 +37,7 @@ from delta_py.storage.store import ObjectStore
 MANIFEST_DIRECTORY = "_symlink_format_manifest"
 
 _MANIFEST = "manifest"
-_HADOOP_CHECKSUM = ".manifest.crc"  # Hadoop writes one next to each local file; it would not match ours
+_HADOOP_CHECKSUM = ".manifest.crc"  # Hadoop writes such a file next to each local file
 _WRITERS = 16
 _ROUNDS = 10  # how often manifests are written again because others have committed
 _ROWS = pa.schema([("directory", pa.string()), ("line", pa.string())])
@@ -80,8 +80,9 @@ def follow_commit(store: ObjectStore, config: TableConfig, actions: Sequence[Act
     if not is_changed and not files:
         return None
     has_all_directories = is_changed or not config.partition_columns
+    # None: write the manifests of all partitions.
     directories = None if has_all_directories else _directories_of(files, config.partition_columns)
-    if next(iter(store.list_recursive(MANIFEST_DIRECTORY)), None) is None:
+    if next(iter(store.list_recursive(MANIFEST_DIRECTORY)), None) is None:  # there are no manifests yet
         directories = None
     return write_manifests(store, directories)
 
@@ -126,11 +127,13 @@ def _write(snapshot: Snapshot, directories: frozenset[str] | None) -> Manifests:
 
 
 def _delete_checksum(store: ObjectStore, directory: str) -> None:
+    """Delete the file next to a local manifest in which Hadoop keeps its checksum. It would not match the new content."""
     if not store.is_remote:
         store.delete(_path(directory, _HADOOP_CHECKSUM))
 
 
 def _path(directory: str, name: str) -> str:
+    """The path of a file next to the manifests. directory: of the partition; "" without partition columns."""
     return "/".join(filter(None, (MANIFEST_DIRECTORY, directory, name)))
 
 
@@ -142,7 +145,7 @@ def _existing(store: ObjectStore) -> frozenset[str]:
 
 
 def _texts(rows: pa.Table) -> Iterator[tuple[str, str]]:
-    """Each directory with the text of its manifest. rows: sorted."""
+    """Each directory with the text of its manifest. rows: as from _rows, sorted."""
     if not rows.num_rows:
         return
     # `starts`: the rows at which another directory begins.
@@ -154,7 +157,8 @@ def _texts(rows: pa.Table) -> Iterator[tuple[str, str]]:
 
 
 def _rows(snapshot: Snapshot, directories: frozenset[str] | None) -> pa.Table:
-    """Directory and line of each file, sorted."""
+    """The partition's directory and the manifest's line of each file: a table of the schema _ROWS, sorted. directories: None for
+    all. Raises UnsupportedOperationError if manifests cannot express the table."""
     config = snapshot.config
     _check_mapping(snapshot)
     requested_directories = None if directories is None else pa.array(sorted(directories), pa.string())
@@ -175,7 +179,7 @@ def _rows(snapshot: Snapshot, directories: frozenset[str] | None) -> pa.Table:
 
 
 def _directory(files: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
-    """The partition's directory of each file; "" without partition columns."""
+    """The partition's directory of each file; "" without partition columns. columns: the partition columns' names."""
     if not columns:
         return pa.repeat("", files.num_rows)
     levels = []

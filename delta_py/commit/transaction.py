@@ -265,10 +265,11 @@ class Transaction:
         delete_files(self._store, _outdated_vectors(written, new_paths, actions))
         if committed.followed_metadata is not None:
             config = TableConfig(config.protocol, committed.followed_metadata)
+        # None for a new table, and if other writers have committed since the snapshot.
         previous_snapshot = (
             self._snapshot if self._snapshot is not None and self._snapshot.version == committed.version - 1 else None
         )
-        if not is_in_transaction(self._store):  # whose version numbers may still change
+        if not is_in_transaction(self._store):  # in a multi-table transaction, the version may still change
             run_post_commit(
                 self._store, writer, config, committed.version, actions, before=previous_snapshot, checksum=committed.checksum
             )
@@ -300,6 +301,7 @@ class Transaction:
         return tags
 
     def _config(self) -> TableConfig:
+        """The table after the commit: the protocol and metadata that were set, or else those of the snapshot."""
         if self._snapshot is None:
             assert self._protocol is not None and self._metadata is not None, "a new table needs a protocol and metadata"
             return TableConfig(self._protocol, self._metadata)
@@ -414,6 +416,7 @@ def _outdated_vectors(written: WrittenFiles, new_paths: Sequence[str], actions: 
 
 
 def _vector_files(actions: Iterable[Action]) -> set[str]:
+    """The paths of the deletion vector files that the adds among the actions name."""
     vectors = (action.deletion_vector for action in actions if isinstance(action, AddFile))
     return {vector.path for vector in vectors if vector is not None and vector.path is not None}
 
@@ -427,7 +430,7 @@ def _parameter_text(value: Any) -> str | None:
 
 
 class _Reads:
-    """A ReadSet under construction. The predicates, time zones and rows of one read have the same position in their lists."""
+    """A ReadSet under construction. _predicates, _timezones and _rows have one item for each call of add_rows."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
@@ -440,6 +443,7 @@ class _Reads:
         self._partitions: list[PartitionSet] = []
 
     def add_rows(self, config: TableConfig, predicate: Expression | None, timezone: str) -> None:
+        """The rows for which the predicate is true were read; None: all rows. config: of the version that was read."""
         self.all_rows |= predicate is None
         self._predicates.append("true" if predicate is None else to_sql(predicate))
         self._timezones.append(timezone)
