@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from delta_py.alter.remove_mapping import check_names, commit_removal
-from delta_py.commit.action_rules import check_row_tracking, suspended_row_tracking
+from delta_py.commit.action_rules import check_row_tracking, suspended_row_tracking_error
 from delta_py.commit.prepared import ROW_TRACKING_ENABLED, ROW_TRACKING_SUSPENDED
 from delta_py.definition.create import CHANGE_COLUMNS, with_id_columns
 from delta_py.definition.properties import (
@@ -339,7 +339,7 @@ def _row_tracking(change: _Change) -> None:
         return
     change.lacks_row_ids = without_ids(change.snapshot) > 0
     if change.lacks_row_ids and change.before.boolean(ROW_TRACKING_ENABLED):  # another client made this table
-        raise suspended_row_tracking(change.snapshot.table_root)
+        raise suspended_row_tracking_error(change.snapshot.table_root)
     # Without the feature, files that other writers add in the meantime have no ids.
     change.needs_all_files |= not change.snapshot.config.feature("rowTracking")
     change.configuration = with_id_columns(change.configuration)

@@ -77,15 +77,15 @@ class Attempts:
 
         new_paths: files that an attempt creates are added to this list.
         """
-        # unsettled: how many attempts in a row had an unknown outcome, all at the same version and with the same actions.
-        actions, unsettled = prepared.actions(self.clock_ms()), 0
+        # unknown_count: how many attempts in a row had an unknown outcome, all at the same version and with the same actions.
+        actions, unknown_count = prepared.actions(self.clock_ms()), 0
         for attempt in range(self.policy.conflict_attempts):
             if attempt:
-                self.sleep(self.policy.wait_seconds(unsettled or attempt, in_doubt=unsettled > 0))
+                self.sleep(self.policy.wait_seconds(unknown_count or attempt, in_doubt=unknown_count > 0))
             try:
                 outcome = writer.put_commit(prepared.version, actions, partial(to_json, prepared))
             except DeltaError as error:
-                if unsettled:  # an earlier attempt at this version may still appear
+                if unknown_count:  # an earlier attempt at this version may still appear
                     raise unknown_outcome(self.store, prepared) from error
                 raise
             winners = [] if outcome is Outcome.WON else self._winners(prepared)
@@ -94,11 +94,11 @@ class Attempts:
                 return prepared, actions
             if winners:  # the race for this version is lost
                 prepared = self.follow(prepared, winners, new_paths)
-                actions, unsettled = prepared.actions(self.clock_ms()), 0
+                actions, unknown_count = prepared.actions(self.clock_ms()), 0
                 continue
             # No commit of this version can be read: neither ours nor another one.
-            unsettled += 1
-            if unsettled >= self.policy.unsettled_attempts:
+            unknown_count += 1
+            if unknown_count >= self.policy.unsettled_attempts:
                 raise unknown_outcome(self.store, prepared)
         raise too_many_attempts(self.policy.conflict_attempts, prepared)
 
@@ -107,10 +107,10 @@ class Attempts:
 
         It must be certain that our commit did not become a version. new_paths: files that this creates are added to this list.
         """
-        later = rebase(prepared, winners)
-        if not later.shared:
-            return later
-        merged, path = merge_shared_vectors(self.store, later)
+        rebased = rebase(prepared, winners)
+        if not rebased.shared:
+            return rebased
+        merged, path = merge_shared_vectors(self.store, rebased)
         new_paths.extend([] if path is None else [path])
         return merged
 

@@ -163,18 +163,18 @@ class PreparedCommit:
         """
         assert not self.shared, "the rows that others took out of the same files have not been compared"
         adds, domains = self._with_row_ids()
-        settled = (action for action in (self.protocol, self.metadata) if action is not None)
-        return [self._commit_info(now_ms), *settled, *domains, *self.transactions, *self.removes, *adds, *self.cdc]
+        definition = (action for action in (self.protocol, self.metadata) if action is not None)
+        return [self._commit_info(now_ms), *definition, *domains, *self.transactions, *self.removes, *adds, *self.cdc]
 
     def _commit_info(self, now_ms: int) -> CommitInfo:
         """The commitInfo action. Its in-commit timestamp is later than that of the commit before, even if the clock is not."""
         times = {"timestamp": now_ms}
         if self.in_commit_timestamps:
             previous = self.previous_timestamp_ms
-            stamp = now_ms if previous is None else max(now_ms, previous + 1)
-            if stamp > _MAX_LONG:
-                raise _used_up(f"Version {self.version - 1} has the in-commit timestamp {previous}, and a later one")
-            times = {"inCommitTimestamp": stamp, **times}
+            timestamp_ms = now_ms if previous is None else max(now_ms, previous + 1)
+            if timestamp_ms > _MAX_LONG:
+                raise _overflow_error(f"Version {self.version - 1} has the in-commit timestamp {previous}, and a later one")
+            times = {"inCommitTimestamp": timestamp_ms, **times}
         return CommitInfo({**times, **self.commit_info, "txnId": self.txn_id})
 
     def _with_row_ids(self) -> tuple[Iterable[AddFile], tuple[DomainMetadata, ...]]:
@@ -186,14 +186,14 @@ class PreparedCommit:
         requested_domain = next((domain for domain in self.domains if domain.domain == ROW_TRACKING_DOMAIN), None)
         mark = max(assigned_mark, row_id_high_water_mark(requested_domain), highest_row_id(self.adds))
         if mark > _MAX_LONG:
-            raise _used_up(f"The files have row ids up to {mark}, which")
+            raise _overflow_error(f"The files have row ids up to {mark}, which")
         adds = []
         for add in self.adds:
             if add.base_row_id is None:
                 row_count = num_records(add)
-                assert row_count is not None, "row_counts.counted has counted them"
+                assert row_count is not None, "with_row_counts has counted them"
                 if mark + row_count > _MAX_LONG:
-                    raise _used_up(f"Row ids up to {mark} are given out, and {row_count} more")
+                    raise _overflow_error(f"Row ids up to {mark} are given out, and {row_count} more")
                 add = replace(add, base_row_id=mark + 1, default_row_commit_version=self.version)
                 mark += row_count
             adds.append(add)
@@ -253,7 +253,7 @@ def row_tracking_domain(mark: int) -> DomainMetadata:
     return DomainMetadata(ROW_TRACKING_DOMAIN, orjson.dumps({"rowIdHighWaterMark": mark}).decode())
 
 
-def _used_up(what: str) -> CorruptTableError:
+def _overflow_error(what: str) -> CorruptTableError:
     """The error for a number of the log that has reached its maximum: a larger one could be written but not read. what: the start
     of the message, up to `would not fit`."""
     return CorruptTableError(

@@ -35,7 +35,7 @@ from delta_py.commit.prepared import (
     any_match,
 )
 from delta_py.commit.proposed_form import reads_to_json
-from delta_py.commit.row_count_check import counted, highest_assigned_row_id
+from delta_py.commit.row_count_check import highest_assigned_row_id, with_row_counts
 from delta_py.errors import CommitOutcomeUnknownError, CorruptTableError, DeltaError, UnsupportedOperationError
 from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.expressions.tree import Expression
@@ -87,13 +87,13 @@ class Transaction:
             policy = replace(policy, conflict_attempts=self._settings.max_attempts)
         self._attempts, self._clock_ms = Attempts(store, policy, clock_ms, sleep), clock_ms
         self._reads = _Reads(store)
-        self._parts: list[WrittenFiles] = []
+        self._written_parts: list[WrittenFiles] = []
         self._protocol: Protocol | None = None
         self._metadata: Metadata | None = None
         self._transactions: dict[str, SetTransaction] = {}
         self._domains: dict[str, DomainMetadata] = {}
-        self._next_only = False
-        self._restored: Snapshot | None = None
+        self._is_next_required = False
+        self._restored_snapshot: Snapshot | None = None
 
     @property
     def reads(self) -> ReadSet:
@@ -163,13 +163,13 @@ class Transaction:
 
     def must_be_next(self) -> Self:
         """Declare that the commit names its version or time: any other commit that comes first is a conflict."""
-        self._next_only = True
+        self._is_next_required = True
         return self
 
     def restores(self, past: Snapshot) -> Self:
         """Declare that the table will hold the files of an earlier version, and no others. Then the configuration under which
         they were written counts, not what the table has required since then."""
-        self._restored = past
+        self._restored_snapshot = past
         return self
 
     def read_transaction(self, app_id: str) -> int | None:
@@ -181,7 +181,7 @@ class Transaction:
     # ------------------------------------------------------------ what the commit will hold
 
     def add(self, written: WrittenFiles) -> Self:
-        self._parts.append(written)
+        self._written_parts.append(written)
         return self
 
     def set_protocol(self, protocol: Protocol) -> Self:
@@ -236,11 +236,11 @@ class Transaction:
         CorruptTableError if the commit of the version that was read is damaged, and as Snapshot.check_log if the table has been
         deleted and created again since it was read; then the data files are deleted.
         """
-        written = WrittenFiles.of_all(self._parts)
+        written = WrittenFiles.of_all(self._written_parts)
         new_paths = list(written.new_paths)  # attempts add the files that they create
         try:
             tags = self._raise_identity_marks(written)
-            config = self._tracked_config()
+            config = self._complete_config()
             writer = LogWriter(self._store, config)
             if self._snapshot is not None and self.is_recorded:
                 delete_files(self._store, written.new_paths)
@@ -307,7 +307,7 @@ class Transaction:
             return TableConfig(self._protocol, self._metadata)
         return TableConfig(self._protocol or self._snapshot.protocol, self._metadata or self._snapshot.metadata)
 
-    def _tracked_config(self) -> TableConfig:
+    def _complete_config(self) -> TableConfig:
         """Add to the metadata what a change of columns must record, and the coordinator if the table has one."""
         config = self._config()
         if self._metadata is None and self._protocol is None:
@@ -354,9 +354,11 @@ class Transaction:
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
         """Check the rules on the whole set of actions, and build the commit to try."""
         check_row_tracking(self._store.root, config.properties)
-        written = replace(written, adds=counted(self._store, tuple(written.adds), gives_row_ids=config.feature("rowTracking")))
+        written = replace(
+            written, adds=with_row_counts(self._store, tuple(written.adds), gives_row_ids=config.feature("rowTracking"))
+        )
         check_actions(self._store.root, config, written, config if self._snapshot is None else self._snapshot.config)
-        check_iceberg(self._snapshot, config, written, self._restored)
+        check_iceberg(self._snapshot, config, written, self._restored_snapshot)
         if self._domains and not config.feature("domainMetadata"):
             raise UnsupportedOperationError(
                 f"The metadata domain {min(self._domains)} was to be set, and the table does not support domain metadata. "
@@ -386,7 +388,7 @@ class Transaction:
             # A commit of 0 bytes has lost its actions, and its checksum may describe them.
             checksum=None if snapshot is None or snapshot.segment.last_commit.size_bytes == 0 else snapshot.checksum,
             row_id_high_water_mark=self._row_id_mark(config),
-            next_version_only=self._next_only,
+            next_version_only=self._is_next_required,
             table_id=config.metadata.id if snapshot is None else snapshot.metadata.id,
         )
         info["isolationLevel"] = prepared.isolation.value
