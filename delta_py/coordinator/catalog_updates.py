@@ -15,6 +15,7 @@ from delta_py.coordinator.ledger import Ratified
 from delta_py.types.json_text import parse_json
 from delta_py.unity.catalog_answers import CatalogTable
 
+# Properties that the catalog derives from the rest of the table's definition, as it derives all that begin with _FEATURE.
 _DERIVED = (
     *("delta.lastUpdateVersion", "delta.lastCommitTimestamp", "delta.minReaderVersion", "delta.minWriterVersion"),
     *("delta.clusteringColumns", "delta.rowTracking.rowIdHighWaterMark"),
@@ -25,6 +26,7 @@ _DOMAIN_FIELDS = {"delta.clustering": "clusteringColumns", "delta.rowTracking": 
 
 # The beginnings of the lines of a commit that are parsed. A commit may have very many other lines, for its files.
 _DEFINING = (b'{"commitInfo"', b'{"metaData"', b'{"protocol"', b'{"domainMetadata"')
+# The keys of a type in a schemaString, and their spelling in the catalog.
 _TYPE_KEYS = {
     "elementType": "element-type",
     "containsNull": "contains-null",
@@ -106,7 +108,8 @@ def is_derived(property_name: str) -> bool:
 
 
 def _metadata_updates(metadata: Mapping[str, Any], present: CatalogTable) -> Iterator[dict[str, Any]]:
-    """The updates that give the catalog's table the columns, properties and comment of a metaData action."""
+    """The updates that give the catalog's table the columns, properties and comment of a metaData action. present: the table as
+    the catalog has it now; what is equal already is left out."""
     columns = catalog_type(parse_json(metadata["schemaString"]))
     if columns != present.columns:
         yield {"action": "set-columns", "columns": columns}
@@ -129,7 +132,7 @@ def _protocol_update(protocol: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _domain_updates(domains: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The updates for domains that the catalog knows."""
+    """The updates for the metadata domains that the catalog knows. domains: the domainMetadata actions."""
     known = [domain for domain in domains if domain["domain"] in _DOMAIN_FIELDS]
     updates = {domain["domain"]: _configuration(domain) for domain in known if not domain.get("removed")}
     if updates:
@@ -139,5 +142,6 @@ def _domain_updates(domains: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _configuration(domain: Mapping[str, Any]) -> dict[str, Any]:
+    """The one field of a domain's configuration that the catalog takes, as a JSON object."""
     field = _DOMAIN_FIELDS[domain["domain"]]
     return {field: parse_json(domain["configuration"])[field]}

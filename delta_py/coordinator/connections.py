@@ -15,12 +15,12 @@ from typing import Any
 
 from delta_py.errors import DeltaError
 
-_all: weakref.WeakSet[Connections] = weakref.WeakSet()
+_all: weakref.WeakSet[Connections] = weakref.WeakSet()  # the pools of this process
 _FORK_SECONDS = 60.0  # how long a fork waits for open transactions
 
 
 class Connections:
-    """connect: opens a connection."""
+    """The pool of connections to one database. connect: opens a connection."""
 
     def __init__(self, connect: Callable[[], Any]) -> None:
         self._connect = connect
@@ -31,7 +31,8 @@ class Connections:
 
     @contextlib.contextmanager
     def connection(self) -> Iterator[Any]:
-        """A connection that no other thread uses at the same time. If the block fails, it is closed or rolled back."""
+        """A connection that no other thread uses during the block. If the block fails, the connection is closed or rolled back.
+        During a fork, this waits until `release`."""
         with self._turn:
             self._in_use += 1
         try:
@@ -81,17 +82,20 @@ _paused_for_fork: list[Connections] = []
 
 
 def _before_fork() -> None:
+    """Close all connections, so that the child inherits none, and allow no new one until the fork is over."""
     for connections in list(_all):
         connections.hold()
         _paused_for_fork.append(connections)
 
 
 def _after_fork() -> None:
+    """Allow connections again."""
     while _paused_for_fork:
         _paused_for_fork.pop().release()
 
 
 def _after_fork_in_child() -> None:
+    """Allow connections in the child. The fork may have happened while connections were in use, if it waited for too long."""
     for connections in _paused_for_fork:
         connections._in_use = 0  # the threads that used them do not exist in the child
     _after_fork()

@@ -29,6 +29,7 @@ from delta_py.remote_requests import RETRY_SECONDS, until_answered
 _log = logging.getLogger("delta_py")
 
 HASH, RANGE = "tablePath", "fileName"
+# The parameters of a URL: texts, numbers of seconds with their defaults, and those that messages show.
 _TEXTS = ("region", "endpoint", "access_key_id", "secret_access_key", "session_token", "profile")
 _SECONDS = {"request_timeout": TIMEOUT_SECONDS, "retry_timeout": RETRY_SECONDS}
 _ENDPOINT_CURE = "Check the endpoint in the coordinator's URL, and the network."
@@ -47,7 +48,11 @@ LOOK = -1
 
 
 class DynamoDbItems:
-    """Raises InvalidOptionError for an invalid URL. shown: the URL for messages, without secrets."""
+    """The items of one DynamoDB table. Raises InvalidOptionError for an invalid URL. shown: the URL for messages, without
+    secrets.
+
+    Methods raise CoordinatorUnavailableError if DynamoDB does not answer, or refuses for another reason than a condition.
+    """
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -72,8 +77,9 @@ class DynamoDbItems:
     # ------------------------------------------------------------ requests
 
     def tries(self, *, looks_again: bool = False) -> Iterator[int]:
-        """Numbers of attempts, with waits between them. Raises CoordinatorUnavailableError when the time is over. looks_again:
-        yield LOOK before that; the caller writes nothing in that attempt."""
+        """Yield the number of each attempt, from 0 on, and wait between them. Raises CoordinatorUnavailableError after
+        CONTENTION_SECONDS. looks_again: yield LOOK before that, for a last attempt in which the caller only reads whether an
+        earlier one has succeeded."""
         begin = time.monotonic()
         for number in itertools.count():
             yield number
@@ -92,7 +98,8 @@ class DynamoDbItems:
             _log.warning("%s: items that are not needed any more could not be deleted: %s", self.shown, error)
 
     def _run(self, call: Callable[[Any], Any]) -> Any:
-        """One request that may be repeated. Raises CoordinatorUnavailableError, TransactionCancelled."""
+        """Send a request that may be repeated, and return its answer. call: sends it through a client of boto3. Raises
+        CoordinatorUnavailableError, TransactionCancelled."""
         where = f"the DynamoDB table {self._name}"
         try:
             # A forked process would share sockets with its parent, so it makes its own client.
@@ -110,7 +117,7 @@ class DynamoDbItems:
             raise unavailable(self.shown, self._access.hide(str(error))) from error
 
     def get(self, *keys: Key) -> list[Item | None]:
-        """Read all of them in one consistent state."""
+        """The items with these keys, read in one consistent state; None for each that does not exist."""
         if len(keys) == 1:
             request = {"TableName": self._name, "Key": _typed_key(keys[0]), "ConsistentRead": True}
             answers = [self._run(lambda client: client.get_item(**request))]
@@ -121,6 +128,7 @@ class DynamoDbItems:
         return [_plain(answer["Item"]) if answer.get("Item") else None for answer in answers]
 
     def _get_together(self, gets: list[Item]) -> list[Item]:
+        """Read several items in one transaction. It is repeated while others write the same items."""
         for _ in self.tries():
             try:
                 responses: list[Item] = self._run(lambda client: client.transact_get_items(TransactItems=gets))["Responses"]
@@ -197,6 +205,7 @@ class DynamoDbItems:
             raise unavailable(self.shown, error) from error
 
     def _check_count(self, count: int) -> None:
+        """Raises UnsupportedOperationError if one request of DynamoDB cannot have so many items."""
         if count > _MOST_ITEMS:
             raise UnsupportedOperationError(
                 f"The coordinator {self.shown} cannot change {count} items in one request: DynamoDB allows {_MOST_ITEMS}. "
@@ -206,6 +215,7 @@ class DynamoDbItems:
             )
 
     def check_length(self, what: str, text: str, limit_bytes: int) -> None:
+        """Raises UnsupportedOperationError if a text is too long for a key. what: the text's meaning, for the message."""
         if (length := len(text.encode())) > limit_bytes:
             raise UnsupportedOperationError(
                 f"The coordinator {self.shown} cannot store the {what} {shown(text[:100])}...: it has {length} bytes, "
@@ -216,7 +226,8 @@ class DynamoDbItems:
     # ------------------------------------------------------------ actions of a write
 
     def put(self, key: Key, values: Item, same: Item | None = None) -> Item:
-        """same: attributes that the replaced item must have; None or empty: the key must not exist."""
+        """An action that writes an item. same: attributes that the replaced item must have; None or empty: no item may have the
+        key."""
         item = {"TableName": self._name, "Item": _typed(keyed(key) | values)}
         if same:
             return {"Put": item | _conditions(same)}
@@ -233,10 +244,11 @@ class DynamoDbItems:
         return {"Update": {"TableName": self._name, "Key": _typed_key(key), "UpdateExpression": f"SET {text}", **conditions}}
 
     def check(self, key: Key, same: Item) -> Item:
+        """An action that changes nothing, and succeeds only if the item has the attributes `same`."""
         return {"ConditionCheck": {"TableName": self._name, "Key": _typed_key(key), **_conditions(same)}}
 
     def delete(self, key: Key, same: Item) -> Item:
-        """same: attributes that the item must have; empty to delete it in any state."""
+        """An action that deletes an item. same: attributes that the item must have; empty to delete it in any state."""
         return {"Delete": {"TableName": self._name, "Key": _typed_key(key), **(_conditions(same) if same else {})}}
 
 
@@ -265,15 +277,17 @@ def _typed_key(key: Key) -> Item:
 
 
 def keyed(key: Key) -> Item:
+    """The attributes of an item that are its key."""
     return {HASH: key[0], RANGE: key[1]}
 
 
 def _plain(item: Item) -> Item:
+    """The reverse of _typed: `{"size": {"N": "3"}}` -> `{"size": 3}`."""
     return {name: int(value["N"]) if "N" in value else value.get("S", value.get("B")) for name, value in item.items()}
 
 
 def _without_user(endpoint: str) -> str:
-    """The URL with scheme, host and port alone."""
+    """The URL with scheme, host and port alone, because the rest may hold a password."""
     parts = urlsplit(endpoint)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else endpoint
 

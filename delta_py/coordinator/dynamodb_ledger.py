@@ -55,7 +55,11 @@ _STEPS = ("identity", "moment", "changed")  # attributes of the ledger's item th
 
 
 class DynamoDbLedger(DynamoDbTransactions):
-    """A Ledger. Raises InvalidOptionError for an invalid URL, CoordinatorUnavailableError."""
+    """A Ledger (ledger.py): its methods do and raise what the methods of Ledger do. Raises InvalidOptionError for an invalid URL.
+
+    table: the place of a table. moment: the number of a ratification, which grows. epoch: a text for one registration of a table;
+    a table that is registered again gets another one. call: the unique text that a call writes into its items.
+    """
 
     identity: str
 
@@ -73,6 +77,7 @@ class DynamoDbLedger(DynamoDbTransactions):
     # ------------------------------------------------------------ tables
 
     def register(self, table: str, version: int, table_id: str) -> None:
+        """Begin to coordinate a table whose versions up to this one are published."""
         self.items.check_length("place of a table", table, LONGEST_RANGE_BYTES)
         self.items.check_length("id of a table", table_id, LONGEST_RANGE_BYTES)
         for _ in self.items.tries():
@@ -102,10 +107,12 @@ class DynamoDbLedger(DynamoDbTransactions):
         commits.
         """
         values = {"table_id": table_id, "version": version, "published": published, "epoch": epoch}
+        # The state of the table that the ledger can answer for first.
         first = {"first_version": published, "first_moment": moment}
         return [self.items.put(("tables", table), values | first), self.items.put(("ids", table_id), {"place": table})]
 
     def inventory(self) -> Inventory:
+        """The ledger's identity, and the places of all tables."""
         for _ in self.items.tries():
             ledger = self._ledger()
             places = tuple(sorted(item[RANGE] for item in self.items.query("tables")))
@@ -116,6 +123,7 @@ class DynamoDbLedger(DynamoDbTransactions):
         raise AssertionError("unreachable")
 
     def restore(self, identity: str, tables: Sequence[Restored]) -> None:
+        """Become the ledger of that identity, which was lost, and register these tables."""
         call = str(uuid.uuid4())
         epochs = [f"{call} {number}" for number in range(len(tables))]
         for table in tables:
@@ -130,6 +138,7 @@ class DynamoDbLedger(DynamoDbTransactions):
             keys = [key for table in tables for key in (("tables", table.table), ("ids", table.table_id))]
             first, *present_items = self.items.get(LEDGER, *keys)
             ledger = self._present(first)
+            # present_items: for each table, the item by its place and the item by its id.
             if present_items and present_items[0] is not None and present_items[0]["epoch"] == epochs[0]:
                 break  # an earlier attempt succeeded, but its reply was lost
             if ledger["identity"] != identity and ledger["tables"]:
@@ -153,9 +162,10 @@ class DynamoDbLedger(DynamoDbTransactions):
         self.identity = identity
 
     def forget(self, table: str, version: int | None = None) -> bool:
+        """Stop coordinating a table. version: only if this is its newest version, and all commits are published."""
         if _is_too_long(table):
             return True
-        epochs = set[str]()
+        epochs = set[str]()  # the registrations that an attempt has tried to delete
         for _ in self.items.tries():
             ledger, table_item = self.items.get(LEDGER, ("tables", table))
             ledger = self._present(ledger)
@@ -178,6 +188,7 @@ class DynamoDbLedger(DynamoDbTransactions):
         return True
 
     def tail(self, table: str) -> Tail | None:
+        """The table's newest version, and its commits that are not published; None if the table is not known."""
         item_and_tail = self._known_with_tail(table)
         return None if item_and_tail is None else item_and_tail[1]
 
@@ -204,6 +215,7 @@ class DynamoDbLedger(DynamoDbTransactions):
         raise AssertionError("unreachable")
 
     def tail_in(self, transaction: str, table: str) -> Tail | None:
+        """The table as the transaction sees it: its version when the transaction began (base), then the proposed commits."""
         begun = self.find(transaction)
         for _ in self.items.tries():
             if (item_and_tail := self._known_with_tail(table)) is None:
@@ -231,13 +243,15 @@ class DynamoDbLedger(DynamoDbTransactions):
         transaction: str | None = None,
         token: str | None = None,
     ) -> int:
+        """Make all commits versions of their tables, or none; returns the moment. Parameters as in Ledger.ratify."""
         call = str(uuid.uuid4())
         self.items.check_length("token", token or "", LONGEST_HASH_BYTES)
-        groups: dict[str, list[Ratified]] = {}
+        groups: dict[str, list[Ratified]] = {}  # the commits by table
         for commit in commits:
             groups.setdefault(commit.table, []).append(commit)
         expected_versions = dict(expected or {})
-        moment, tried_ledger = -1, Item()  # until the first attempt
+        # moment: of this call. tried_ledger: the ledger's item on which the last attempt depended. Both are set by an attempt.
+        moment, tried_ledger = -1, Item()
         for number in self.items.tries(looks_again=True):
             names = [*groups, *(table for table in expected_versions if table not in groups)]
             keys = [LEDGER, transaction_key(transaction or ""), token_key(token or ""), *(("tables", name) for name in names)]
@@ -322,10 +336,11 @@ class DynamoDbLedger(DynamoDbTransactions):
         return self.items.put(token_key(token), values, same={} if token_item is None else {"call": token_item["call"]})
 
     def turn(self, tables: Iterable[str]) -> contextlib.AbstractContextManager[None]:
-        # a lock item would have to be polled, and to be deleted if the process that holds it dies
+        """No turns: a lock item would have to be polled, and to be deleted if the process that holds it dies."""
         return contextlib.nullcontext()
 
     def acknowledge(self, table: str, version: int) -> None:
+        """Record that all commits up to this version are published, and delete some commits that are no longer retained."""
         for _ in self.items.tries():
             (table_item,) = self.items.get(("tables", table))
             if table_item is None or not table_item["published"] < version <= table_item["version"]:
@@ -342,6 +357,7 @@ class DynamoDbLedger(DynamoDbTransactions):
     # ------------------------------------------------------------ moments
 
     def moment(self, time_ms: int | None = None) -> int | None:
+        """The newest moment, or the newest up to a time; None if the ledger does not reach back that far."""
         if time_ms is None:
             return int(self._ledger()["moment"])
         # `~` comes after all characters of these keys, so the range ends with the last moment of this time.
@@ -349,6 +365,7 @@ class DynamoDbLedger(DynamoDbTransactions):
         return None if moment_item is None else int(moment_item["moment"])
 
     def version_at(self, table: str, moment: int) -> int | None:
+        """The table's version at a moment; None if the table or its version then is not known."""
         if _is_too_long(table):
             return None
         for _ in self.items.tries():
@@ -362,7 +379,7 @@ class DynamoDbLedger(DynamoDbTransactions):
 
     def _version_of(self, table_item: Item, table: str, moment: int) -> tuple[int | None, bool]:
         """The result of version_at, and whether it is valid: it is not if the table was forgotten during the search."""
-        oldest = None
+        oldest = None  # the oldest version whose commit the ledger has
         for item in self.items.query(f"commits {table_item['epoch']}", newest_first=True, limit=_FIRST_LOOKED_AT):
             oldest = int(item[RANGE])
             if item["moment"] <= moment:
@@ -381,6 +398,7 @@ class DynamoDbLedger(DynamoDbTransactions):
             self.items.remove(item for item in old_moments if item["moment"] < moment - RETAINED_MOMENTS)
 
     def moment_of(self, token: str) -> int | None:
+        """The moment of the `ratify` call that used a token; None if no such call is known."""
         self.items.check_length("token", token, LONGEST_HASH_BYTES)
         (item,) = self.items.get(token_key(token))
         return None if item is None else int(item["moment"])
@@ -388,7 +406,8 @@ class DynamoDbLedger(DynamoDbTransactions):
     # ------------------------------------------------------------ items
 
     def _step(self, ledger: Item, changes: Item) -> Item:
-        """The action that changes the ledger's item if no other call has changed it since it was read as `ledger`."""
+        """The action that changes the ledger's item, on the condition that no other call has changed it since it was read as
+        `ledger`. So calls that change the ledger's state happen one after the other."""
         return self.items.update(LEDGER, changes, {name: ledger[name] for name in _STEPS})
 
     def _has_moved(self, tried_ledger: Item, ledger: Item) -> bool:
@@ -396,9 +415,11 @@ class DynamoDbLedger(DynamoDbTransactions):
         return any(tried_ledger[name] != ledger[name] for name in _STEPS)
 
     def _moment_item(self, moment: int, now: int) -> Item:
+        """The action that adds a moment with its time. now: ms since 1970."""
         return self.items.put(("moments", f"{padded(now)} {padded(moment)}"), {"moment": moment})
 
     def _commit_item(self, epoch: str, commit: Ratified, moment: int, call: str) -> Item:
+        """The action that adds a ratified commit."""
         values = commit_values(commit) | {"moment": moment, "call": call}
         return self.items.put((f"commits {epoch}", padded(commit.version)), values)
 
@@ -421,7 +442,7 @@ def _is_too_long(table: str) -> bool:
 
 
 def _changed(tables: int) -> Item:
-    """Changes of the ledger's item when the set of known tables changes."""
+    """The changes of the ledger's item when the set of known tables changes. tables: their number then."""
     return {"tables": tables, "changed": str(uuid.uuid4())}
 
 

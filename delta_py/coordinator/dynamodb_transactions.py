@@ -38,13 +38,17 @@ _PART_BYTES = 300_000  # an item has at most 400 KB
 
 
 class DynamoDbTransactions:
-    """The methods of a Ledger for transactions over tables. Raises CoordinatorUnavailableError."""
+    """The methods of a Ledger (ledger.py) for transactions over tables: they do and raise what the methods of Ledger do.
+
+    call: the unique text that a call writes into its items, to recognize them if the reply is lost.
+    """
 
     def __init__(self, items: DynamoDbItems) -> None:
         self.items = items
         self.shown = items.shown
 
     def begin(self, seconds: float) -> Begun:
+        """Begin a transaction that may last for this time, and delete the items of transactions whose time is over."""
         now = now_ms()
         # The keys begin with the times at which transactions end, and `~` comes after all characters in them.
         for item in self.items.query("open", between=("", f"{padded(now - 1)}~")):
@@ -61,8 +65,9 @@ class DynamoDbTransactions:
         return Begun(identity, moment)
 
     def _give_up(self, listed: Item, now: int) -> None:
-        """Delete the remaining items of a transaction whose time is over. The record that a transaction was committed stays for
-        COMMITTED_RETENTION_MS; the transaction is listed again for that time."""
+        """Delete the remaining items of a transaction whose time is over. listed: the item that lists it for cleanup. now: ms
+        since 1970. The record that a transaction was committed stays for COMMITTED_RETENTION_MS; the transaction is listed again
+        for that time."""
         transaction = listed["transaction"]
         key = transaction_key(transaction)
         (item,) = self.items.get(key)
@@ -75,10 +80,12 @@ class DynamoDbTransactions:
         self.items.delete_alone((listed[HASH], listed[RANGE]))  # last: if this call dies, the next one completes it
 
     def find(self, transaction: str) -> Begun:
+        """An open transaction. Raises TransactionEndedError."""
         (item,) = self.items.get(transaction_key(transaction))
         return Begun(transaction, check_open(transaction, item))
 
     def propose(self, transaction: str, proposed: Proposed) -> None:
+        """Add a staged commit to an open transaction. Raises VersionTakenError if it already has a commit of that version."""
         commit, described, call = proposed.commit, proposed.described, str(uuid.uuid4())
         key = (transaction_key(transaction)[0], f"proposal {commit.table} {padded(commit.version)}")
         self.items.check_length("place of a table", commit.table, LONGEST_RANGE_BYTES)
@@ -117,16 +124,19 @@ class DynamoDbTransactions:
         raise AssertionError("unreachable")
 
     def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
+        """The commits of an open transaction, of one table or of all; empty if it has ended."""
         headers_and_data = self._of_open(transaction, lambda: self._headers(transaction, table))
         return _as_proposed(headers_and_data)
 
     def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
+        """Store reads of a table that belong to no commit of the transaction."""
         call = str(uuid.uuid4())
         parts = self._put_parts(transaction, call, reads)
         key = (transaction_key(transaction)[0], f"reads {call}")
         self._put_in(transaction, key, {"place": table, "call": call, "parts": parts})
 
     def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
+        """The stored reads of an open transaction, by table; empty if it has ended."""
         reads_by_place: dict[str, list[bytes]] = {}
         hash_key = transaction_key(transaction)[0]
         for item, reads in self._of_open(transaction, lambda: list(self.items.query(hash_key, begins="reads "))):
@@ -165,15 +175,17 @@ class DynamoDbTransactions:
         return [item for item in items if table in (None, item["place"])]
 
     def state_of(self, transaction: str) -> str | None:
+        """`open`, `committed` or `aborted`; None if the transaction is not known any more."""
         (item,) = self.items.get(transaction_key(transaction))
         return None if item is None else str(item["state"])
 
     def abort(self, transaction: str) -> list[Proposed]:
+        """End a transaction, and return the commits that it had proposed; empty if it had ended before."""
         call = str(uuid.uuid4())
         for _ in self.items.tries():
             (item,) = self.items.get(transaction_key(transaction))
             if item is not None and item.get("call") == call:
-                break
+                break  # an earlier attempt succeeded, but its reply was lost
             if item is None or item["state"] != OPEN:
                 return []
             changes = {"state": ABORTED, "call": call}
@@ -185,20 +197,23 @@ class DynamoDbTransactions:
         return _as_proposed(proposals)
 
     def _drop_proposals(self, transaction: str) -> None:
+        """Delete the proposals and reads of a transaction, and then their parts."""
         for begins in ("proposal ", "reads ", "part "):
             self.items.remove(self.items.query(transaction_key(transaction)[0], begins=begins))
 
     def _ledger(self) -> Item:
+        """The ledger's own item."""
         return self._present(self.items.get(LEDGER)[0])
 
     def _present(self, ledger: Item | None) -> Item:
+        """The ledger's own item. Raises CoordinatorUnavailableError if it was deleted (None)."""
         if ledger is None:
             raise unavailable(self.shown, "the item that says which ledger it is was deleted")
         return ledger
 
 
 def _as_proposed(items: list[tuple[Item, bytes]]) -> list[Proposed]:
-    """Sorted by table and version."""
+    """The proposals, sorted by table and version. items: each with its description, which is in other items."""
     proposals = [Proposed(ratified_of(item["place"], item), described) for item, described in items]
     return sorted(proposals, key=lambda proposal: (proposal.commit.table, proposal.commit.version))
 

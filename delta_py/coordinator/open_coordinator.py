@@ -18,7 +18,7 @@ from delta_py.release import install_command
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
 _DYNAMODB = "dynamodb://"
-_open: dict[str, Ledger] = {}
+_open: dict[str, Ledger] = {}  # the ledgers that this process has opened, by URL
 _lock = threading.Lock()
 
 
@@ -32,6 +32,7 @@ def open_ledger(url: str) -> Ledger:
 
 
 def _opened(url: str) -> Ledger:
+    """Open the ledger of a URL. Raises as open_ledger."""
     if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
         from delta_py.coordinator.sqlite_ledger import SqliteLedger
 
@@ -50,6 +51,7 @@ def _opened(url: str) -> Ledger:
 
 
 def _why_no_ledger(url: str) -> str:
+    """Why a URL names no ledger, for the message. The message does not show the URL itself."""
     scheme, colon, _ = url.partition(":")
     if not colon or not scheme.isalnum():
         return "its option is no URL"
@@ -59,6 +61,7 @@ def _why_no_ledger(url: str) -> str:
 
 
 def _dynamodb(url: str) -> Ledger:
+    """Open a ledger in DynamoDB. Raises UnsupportedOperationError if boto3 is not installed."""
     try:
         from delta_py.coordinator.dynamodb_ledger import DynamoDbLedger  # imports boto3
     except ModuleNotFoundError as error:

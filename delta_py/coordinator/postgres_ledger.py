@@ -22,8 +22,8 @@ _CONNECTION = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_cou
 
 
 class PostgresLedger(SqlLedger):
-    """url: `postgresql://user:password@host:port/database`. Raises UnsupportedOperationError if psycopg is not installed,
-    InvalidOptionError, CoordinatorUnavailableError."""
+    """A Ledger in a PostgreSQL database. url: `postgresql://user:password@host:port/database`. shown: the URL without secrets.
+    Raises UnsupportedOperationError if psycopg is not installed, InvalidOptionError, CoordinatorUnavailableError."""
 
     def __init__(self, url: str) -> None:
         self._url, self._psycopg = url, _psycopg()
@@ -42,6 +42,7 @@ class PostgresLedger(SqlLedger):
 
     @contextlib.contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[Statements]:
+        """One transaction of the database, which is committed when the block succeeds. writes: take the lock of writers."""
         try:
             self._look_for_server()
             with self._connections.connection() as connection:
@@ -59,7 +60,8 @@ class PostgresLedger(SqlLedger):
             raise unavailable(self.shown, str(error).replace(self._url, self.shown)) from error
 
     def _look_for_server(self) -> None:
-        """The server may have closed a pooled connection. Then all unused connections are closed, and new ones are opened."""
+        """Check that a pooled connection still works. If it does not, the server was restarted, perhaps: close all unused
+        connections, so that the caller opens a new one."""
         is_lost = False
         try:
             with self._connections.connection() as connection, connection.pipeline():
@@ -96,6 +98,7 @@ def _shown(url: str, psycopg: Any) -> str:
 
 
 def _psycopg() -> Any:
+    """The module psycopg. Raises UnsupportedOperationError if it is not installed."""
     try:
         import psycopg
     except ImportError as error:

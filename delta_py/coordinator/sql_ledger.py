@@ -71,13 +71,14 @@ class Statements(Protocol):
 
 
 class SqlLedger:
-    """A Ledger without its database. `_transaction` opens one serialisable transaction, commits it when its block succeeds, and
-    raises CoordinatorUnavailableError. Writers run one after the other."""
+    """A Ledger (ledger.py) without its database: its methods do and raise what the methods of Ledger do. table: the place of a
+    table. Subclasses open the database and implement `_transaction` and `turn`. Writers run one after the other."""
 
     identity: str
     shown: str
 
     def _transaction(self, *, writes: bool) -> contextlib.AbstractContextManager[Statements]:
+        """One serialisable transaction, which is committed when the block succeeds. Raises CoordinatorUnavailableError."""
         raise NotImplementedError
 
     def prepare(self) -> None:
@@ -91,13 +92,15 @@ class SqlLedger:
     # ------------------------------------------------------------ tables
 
     def register(self, table: str, version: int, table_id: str) -> None:
+        """Begin to coordinate a table whose versions up to this one are published."""
         with self._transaction(writes=True) as sql:
             if (present := _identity(sql)) != self.identity:  # the database was created again since it was opened
                 raise another_ledger(self.shown, present, self.identity)
             self._add(sql, table, version, table_id)
 
     def _add(self, sql: Statements, table: str, version: int, table_id: str) -> bool:
-        """Returns whether the table was not known before."""
+        """Add the table if it is not known, and return whether it was added. Raises UnsupportedOperationError if its place or its
+        id is known otherwise."""
         rows = sql.run("SELECT place, table_id FROM tables WHERE place = ? OR table_id = ?", table, table_id)
         for place, known_id in rows:
             if (place, known_id) != (table, table_id):
@@ -108,11 +111,13 @@ class SqlLedger:
         return not rows
 
     def inventory(self) -> Inventory:
+        """The ledger's identity, and the places of all tables."""
         with self._transaction(writes=False) as sql:
             self.identity = _identity(sql)
             return Inventory(self.identity, tuple(place for (place,) in sql.run("SELECT place FROM tables ORDER BY place")))
 
     def restore(self, identity: str, tables: Sequence[Restored]) -> None:
+        """Become the ledger of that identity, which was lost, and register these tables with their unpublished commits."""
         with self._transaction(writes=True) as sql:
             if (present := _identity(sql)) != identity:
                 if sql.run("SELECT 1 FROM tables LIMIT 1"):
@@ -127,6 +132,7 @@ class SqlLedger:
         self.identity = identity
 
     def forget(self, table: str, version: int | None = None) -> bool:
+        """Stop coordinating a table. version: only if this is its newest version, and all commits are published."""
         with self._transaction(writes=True) as sql:
             rows = sql.run("SELECT version, published FROM tables WHERE place = ?", table)
             if rows and version is not None and rows[0] != (version, version):
@@ -136,10 +142,12 @@ class SqlLedger:
             return True
 
     def tail(self, table: str) -> Tail | None:
+        """The table's newest version, and its commits that are not published; None if the table is not known."""
         with self._transaction(writes=False) as sql:
             return _tail(sql, table)
 
     def tail_in(self, transaction: str, table: str) -> Tail | None:
+        """The table as the transaction sees it: its version when the transaction began (base), then the proposed commits."""
         with self._transaction(writes=False) as sql:
             begun, tail = _begun(sql, transaction), _tail(sql, table)
             if tail is None:
@@ -166,6 +174,7 @@ class SqlLedger:
         transaction: str | None = None,
         token: str | None = None,
     ) -> int:
+        """Make all commits versions of their tables, or none; returns the moment. Parameters as in Ledger.ratify."""
         with self._transaction(writes=True) as sql:
             if transaction is not None:
                 _begun(sql, transaction)
@@ -181,6 +190,7 @@ class SqlLedger:
         return moment
 
     def acknowledge(self, table: str, version: int) -> None:
+        """Record that all commits up to this version are published, and delete commits that are no longer retained."""
         with self._transaction(writes=True) as sql:
             where = "WHERE place = ? AND published < ? AND version >= ?"
             sql.do(f"UPDATE tables SET published = ? {where}", version, table, version, version)
@@ -189,18 +199,21 @@ class SqlLedger:
     # ------------------------------------------------------------ moments
 
     def moment(self, time_ms: int | None = None) -> int | None:
+        """The newest moment, or the newest up to a time; None if the ledger does not reach back that far."""
         with self._transaction(writes=False) as sql:
             if time_ms is None:
                 return int(sql.run("SELECT moment FROM ledger")[0][0])
             return sql.run("SELECT MAX(moment) FROM moments WHERE time_ms <= ?", time_ms)[0][0]  # type: ignore[no-any-return]
 
     def version_at(self, table: str, moment: int) -> int | None:
+        """The table's version at a moment; None if the table or its version then is not known."""
         with self._transaction(writes=False) as sql:
             return _version_at(sql, table, moment)
 
     # ------------------------------------------------------------ transactions over tables
 
     def begin(self, seconds: float) -> Begun:
+        """Begin a transaction that may last for this time, and delete the rows of transactions whose time is over."""
         identity, now = str(uuid.uuid4()), _now_ms()
         with self._transaction(writes=True) as sql:
             for name in _OF_TRANSACTIONS:
@@ -213,10 +226,12 @@ class SqlLedger:
         return Begun(identity, moment)
 
     def find(self, transaction: str) -> Begun:
+        """An open transaction. Raises TransactionEndedError."""
         with self._transaction(writes=False) as sql:
             return _begun(sql, transaction)
 
     def propose(self, transaction: str, proposed: Proposed) -> None:
+        """Add a staged commit to an open transaction. Raises VersionTakenError if it already has a commit of that version."""
         commit = proposed.commit
         with self._transaction(writes=True) as sql:
             _begun(sql, transaction)
@@ -227,15 +242,18 @@ class SqlLedger:
             sql.do("INSERT INTO proposals VALUES (?, ?, ?, ?, ?, ?, ?)", *values)
 
     def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
+        """The commits of an open transaction, of one table or of all; empty if it has ended."""
         with self._transaction(writes=False) as sql:
             return _proposed(sql, transaction, table)
 
     def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
+        """Store reads of a table that belong to no commit of the transaction."""
         with self._transaction(writes=True) as sql:
             _begun(sql, transaction)
             sql.do("INSERT INTO held_reads VALUES (?, ?, ?, ?)", str(uuid.uuid4()), transaction, table, reads.decode())
 
     def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
+        """The stored reads of an open transaction, by table; empty if it has ended."""
         reads_by_place: dict[str, list[bytes]] = {}
         with self._transaction(writes=False) as sql:
             for place, described in sql.run("SELECT place, described FROM held_reads WHERE transaction_id = ?", transaction):
@@ -243,22 +261,26 @@ class SqlLedger:
         return reads_by_place
 
     def state_of(self, transaction: str) -> str | None:
+        """`open`, `committed` or `aborted`; None if the transaction is not known any more."""
         with self._transaction(writes=False) as sql:
             rows = sql.run("SELECT state FROM transactions WHERE identity = ?", transaction)
         return rows[0][0] if rows else None
 
     def abort(self, transaction: str) -> list[Proposed]:
+        """End a transaction, and return the commits that it had proposed; empty if it had ended before."""
         with self._transaction(writes=True) as sql:
             proposals = _proposed(sql, transaction, None)
             return proposals if _end(sql, transaction, _ABORTED) else []
 
     def moment_of(self, token: str) -> int | None:
+        """The moment of the `ratify` call that used a token; None if no such call is known."""
         with self._transaction(writes=False) as sql:
             rows = sql.run("SELECT moment FROM tokens WHERE token = ?", token)
         return rows[0][0] if rows else None
 
 
 def _identity(sql: Statements) -> str:
+    """The ledger's identity, as the database has it now."""
     return str(sql.run("SELECT identity FROM ledger")[0][0])
 
 
@@ -315,6 +337,7 @@ def _end(sql: Statements, transaction: str, state: str) -> bool:
 
 
 def _proposed(sql: Statements, transaction: str, table: str | None) -> list[Proposed]:
+    """The transaction's commits, sorted by table and version. table: None for all tables."""
     columns = "place, version, name, size_bytes, time_ms, described"
     place_condition, values = ("", (transaction,)) if table is None else (" AND place = ?", (transaction, table))
     rows = sql.run(f"SELECT {columns} FROM proposals WHERE transaction_id = ?{place_condition} ORDER BY place, version", *values)

@@ -55,13 +55,15 @@ class FileTurns:
                     fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
 
     def _waited_for(self, tables: Iterable[str]) -> list[str]:
-        """The tables in an order that is the same for all writers, so that two writers never wait for each other."""
+        """The tables whose turns are not skipped, in an order that is the same for all writers, so that two writers never wait
+        for each other."""
         now = time.monotonic()
         self._passed_over = {table: end for table, end in self._passed_over.items() if end > now}
         return sorted(set(tables).difference(self._passed_over))
 
     def _take(self, place: int, end: float) -> bool:
-        """Returns whether the lock was acquired in time."""
+        """Lock a byte of the file. Returns whether the lock was acquired before `end` (in time.monotonic). False if locks do not
+        work here."""
         nap = _FIRST_NAP_SECONDS
         try:
             file = self._opened()

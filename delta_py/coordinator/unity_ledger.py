@@ -38,8 +38,9 @@ _OTHER_TABLE = "UpdateRequirementConflictException"
 
 
 class UnityLedger:
-    """table_id: of the table that was opened. access: None in a process to which the token was not sent; every request of the
-    ledger then raises UnsupportedOperationError."""
+    """The Ledger (ledger.py) of one table of Unity Catalog. shown: the table's name. table_id: of the table that was opened.
+    access: None in a process to which the token was not sent; every request of the ledger then raises
+    UnsupportedOperationError."""
 
     def __init__(self, shown: str, table_id: str, access: TableAccess | None) -> None:
         self.shown, self.identity, self._access = shown, table_id, access
@@ -57,8 +58,8 @@ class UnityLedger:
     # ------------------------------------------------------------ one table
 
     def tail(self, table: str) -> Tail | None:
-        """None if the catalog does not ratify the table's commits. Raises TableNotFoundError if the name means another table by
-        now, and as RestClient.get."""
+        """The table's newest version, and its commits that are not published; None if the catalog does not ratify the table's
+        commits. Raises TableNotFoundError if the name means another table by now, and as RestClient.get."""
         loaded = self._load()
         self.allowed_maintenance = loaded.allowed_maintenance
         if loaded.newest_version is None:
@@ -76,8 +77,9 @@ class UnityLedger:
         transaction: str | None = None,
         token: str | None = None,
     ) -> int:
-        """Returns the commit's version. Raises VersionTakenError; TooManyUnpublishedError; RatificationRefusedError for a commit
-        that the catalog will never accept; TableNotFoundError; CoordinatorUnavailableError if the outcome is unknown."""
+        """Have one commit ratified, and return its version. Raises UnsupportedOperationError for more than one commit and for a
+        transaction; VersionTakenError; TooManyUnpublishedError; RatificationRefusedError for a commit that the catalog will never
+        accept; TableNotFoundError; CoordinatorUnavailableError if the outcome is unknown."""
         if len(commits) != 1 or expected or transaction is not None:
             self._no_transactions()
         commit = commits[0]
@@ -105,11 +107,12 @@ class UnityLedger:
         ) from error
 
     def acknowledge(self, table: str, version: int) -> None:
-        """Raises as RestClient.post."""
+        """Tell the catalog that all commits up to this version are published. Raises as RestClient.post."""
         update = {"action": "set-latest-backfilled-version", "latest-published-version": version}
         self._access_of_process().update(self.identity, [update])
 
     def turn(self, tables: Iterable[str]) -> AbstractContextManager[None]:
+        """No turns: the catalog's API has none."""
         return nullcontext()
 
     def _load(self) -> CatalogTable:
@@ -123,6 +126,7 @@ class UnityLedger:
         return loaded
 
     def _access_of_process(self) -> TableAccess:
+        """The access to the catalog. Raises UnsupportedOperationError if this process did not get the token."""
         if self._access is None:
             raise UnsupportedOperationError(
                 f"The table {self.shown} was opened in another process, and the token for Unity Catalog was not sent to this "
@@ -134,6 +138,7 @@ class UnityLedger:
         return CoordinatorUnavailableError(error.message, coordinator=self.shown)
 
     def _replaced(self) -> TableNotFoundError:
+        """The error for a name that means another table by now."""
         return TableNotFoundError(
             f"{self.shown} was opened as the table {self.identity}, and another table has that name now: the first one was "
             "dropped or renamed. Nothing was committed. Open the table again.",
@@ -150,6 +155,7 @@ class UnityLedger:
         )
 
     def forget(self, table: str, version: int | None = None) -> bool:
+        """Does nothing, and returns False, because the catalog's API has no such call."""
         return False
 
     def inventory(self) -> Inventory:
@@ -159,9 +165,11 @@ class UnityLedger:
         self._no_transactions()
 
     def moment(self, time_ms: int | None = None) -> int | None:
+        """None, because the catalog's API has no moments."""
         return None
 
     def version_at(self, table: str, moment: int) -> int | None:
+        """None, because the catalog's API has no moments."""
         return None
 
     def begin(self, seconds: float) -> Begun:
