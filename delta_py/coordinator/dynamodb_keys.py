@@ -33,7 +33,7 @@ def transaction_key(transaction: str) -> Key:
     return f"transaction {transaction}", "transaction"
 
 
-def listed_key(ends_ms: int, transaction: str) -> Key:
+def cleanup_key(ends_ms: int, transaction: str) -> Key:
     """The key of the item that lists a transaction for cleanup, in the order of the times at which transactions end."""
     return "open", f"{padded(ends_ms)} {transaction}"
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 
-from delta_py.coordinator.dynamodb_items import HASH, RANGE, DynamoDbItems, Item, Key, keyed
+from delta_py.coordinator.dynamodb_items import HASH, RANGE, DynamoDbItems, Item, Key, key_attributes
 from delta_py.coordinator.dynamodb_keys import (
     ABORTED,
     COMMITTED,
     LEDGER,
     LONGEST_RANGE_BYTES,
     OPEN,
+    cleanup_key,
     commit_values,
-    listed_key,
     now_ms,
     padded,
     ratified_of,
@@ -52,32 +52,32 @@ class DynamoDbTransactions:
         now = now_ms()
         # The keys begin with the times at which transactions end, and `~` comes after all characters in them.
         for item in self.items.query("open", between=("", f"{padded(now - 1)}~")):
-            self._give_up(item, now)
+            self._delete_overdue(item, now)
         identity, ends_ms = str(uuid.uuid4()), now + round(seconds * 1000)
         moment = int(self._ledger()["moment"])
         values = {"moment": moment, "state": OPEN, "ends_ms": ends_ms}
-        listed = self.items.put(listed_key(ends_ms, identity), {"transaction": identity})
+        cleanup_item = self.items.put(cleanup_key(ends_ms, identity), {"transaction": identity})
         for _ in self.items.tries():
-            if self.items.write([self.items.put(transaction_key(identity), values), listed]):
+            if self.items.write([self.items.put(transaction_key(identity), values), cleanup_item]):
                 break
             if self.items.get(transaction_key(identity))[0] is not None:
                 break  # an earlier attempt succeeded, but its reply was lost
         return Begun(identity, moment)
 
-    def _give_up(self, listed: Item, now: int) -> None:
-        """Delete the remaining items of a transaction whose time is over. listed: the item that lists it for cleanup. now: ms
-        since 1970. The record that a transaction was committed stays for COMMITTED_RETENTION_MS; the transaction is listed again
-        for that time."""
-        transaction = listed["transaction"]
+    def _delete_overdue(self, cleanup_item: Item, now: int) -> None:
+        """Delete the remaining items of a transaction whose time is over. cleanup_item: the item that lists it for cleanup. now:
+        ms since 1970. The record that a transaction was committed stays for COMMITTED_RETENTION_MS; the transaction is listed
+        again for that time."""
+        transaction = cleanup_item["transaction"]
         key = transaction_key(transaction)
         (item,) = self.items.get(key)
         if item is not None and item["state"] == COMMITTED and item["ends_ms"] >= now - COMMITTED_RETENTION_MS:
-            later = listed_key(item["ends_ms"] + COMMITTED_RETENTION_MS, transaction)
-            self.items.put_alone(keyed(later) | {"transaction": transaction})
+            later_key = cleanup_key(item["ends_ms"] + COMMITTED_RETENTION_MS, transaction)
+            self.items.put_alone(key_attributes(later_key) | {"transaction": transaction})
         elif item is not None and not self.items.write([self.items.delete(key, {"state": item["state"]})]):
             return  # it has ended in the meantime: the next call deletes it
         self._drop_proposals(transaction)  # after the transaction, so that no transaction has only a part of its proposals
-        self.items.delete_alone((listed[HASH], listed[RANGE]))  # last: if this call dies, the next one completes it
+        self.items.delete_alone((cleanup_item[HASH], cleanup_item[RANGE]))  # last: if this call dies, the next one completes it
 
     def find(self, transaction: str) -> Begun:
         """An open transaction. Raises TransactionEndedError."""
@@ -91,7 +91,7 @@ class DynamoDbTransactions:
         self.items.check_length("place of a table", commit.table, LONGEST_RANGE_BYTES)
         parts = self._put_parts(transaction, call, described)
         values = commit_values(commit) | {"place": commit.table, "call": call, "parts": parts}
-        if not self._put_in(transaction, key, values):
+        if not self._add_item(transaction, key, values):
             raise version_taken(commit.table, commit.version, commit.version)
 
     def _put_parts(self, transaction: str, call: str, data: bytes) -> int:
@@ -106,7 +106,7 @@ class DynamoDbTransactions:
             self.items.put_alone({HASH: key[0], RANGE: f"part {call} {padded(number)}", "bytes": piece, "expireTime": expires})
         return len(pieces)
 
-    def _put_in(self, transaction: str, key: Key, values: Item) -> bool:
+    def _add_item(self, transaction: str, key: Key, values: Item) -> bool:
         """Add an item to an open transaction; returns False if another item has that key.
 
         An item with the same `call` is this one: the reply to an earlier try was lost.
@@ -125,7 +125,7 @@ class DynamoDbTransactions:
 
     def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
         """The commits of an open transaction, of one table or of all; empty if it has ended."""
-        headers_and_data = self._of_open(transaction, lambda: self._headers(transaction, table))
+        headers_and_data = self._read_if_open(transaction, lambda: self._proposal_items(transaction, table))
         return _as_proposed(headers_and_data)
 
     def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
@@ -133,17 +133,17 @@ class DynamoDbTransactions:
         call = str(uuid.uuid4())
         parts = self._put_parts(transaction, call, reads)
         key = (transaction_key(transaction)[0], f"reads {call}")
-        self._put_in(transaction, key, {"place": table, "call": call, "parts": parts})
+        self._add_item(transaction, key, {"place": table, "call": call, "parts": parts})
 
     def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
         """The stored reads of an open transaction, by table; empty if it has ended."""
         reads_by_place: dict[str, list[bytes]] = {}
         hash_key = transaction_key(transaction)[0]
-        for item, reads in self._of_open(transaction, lambda: list(self.items.query(hash_key, begins="reads "))):
+        for item, reads in self._read_if_open(transaction, lambda: list(self.items.query(hash_key, begins="reads "))):
             reads_by_place.setdefault(item["place"], []).append(reads)
         return reads_by_place
 
-    def _of_open(self, transaction: str, find: Callable[[], list[Item]]) -> list[tuple[Item, bytes]]:
+    def _read_if_open(self, transaction: str, find: Callable[[], list[Item]]) -> list[tuple[Item, bytes]]:
         """Items of an open transaction, with the content of their parts; empty if the transaction has ended. find: reads the
         items.
         """
@@ -167,7 +167,7 @@ class DynamoDbTransactions:
                 complete_items.append((item, b"".join(part["bytes"] for part in parts)))
         return complete_items
 
-    def _headers(self, transaction: str, table: str | None) -> list[Item]:
+    def _proposal_items(self, transaction: str, table: str | None) -> list[Item]:
         """The items of proposals, without their parts, in the order of their keys. table: None for all tables. Another table's
         place may begin with this one and a blank, so places are compared too.
         """
@@ -191,7 +191,7 @@ class DynamoDbTransactions:
             changes = {"state": ABORTED, "call": call}
             if self.items.write([self.items.update(transaction_key(transaction), changes, {"state": OPEN})]):
                 break
-        proposals = self._complete_items(transaction, self._headers(transaction, None))
+        proposals = self._complete_items(transaction, self._proposal_items(transaction, None))
         with self.items.clean_up():
             self._drop_proposals(transaction)
         return _as_proposed(proposals)
@@ -203,9 +203,9 @@ class DynamoDbTransactions:
 
     def _ledger(self) -> Item:
         """The ledger's own item."""
-        return self._present(self.items.get(LEDGER)[0])
+        return self._require_ledger(self.items.get(LEDGER)[0])
 
-    def _present(self, ledger: Item | None) -> Item:
+    def _require_ledger(self, ledger: Item | None) -> Item:
         """The ledger's own item. Raises CoordinatorUnavailableError if it was deleted (None)."""
         if ledger is None:
             raise unavailable(self.shown, "the item that says which ledger it is was deleted")

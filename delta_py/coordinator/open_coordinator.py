@@ -27,11 +27,11 @@ def open_ledger(url: str) -> Ledger:
     CoordinatorUnavailableError."""
     with _lock:
         if url not in _open:
-            _open[url] = _opened(url)
+            _open[url] = _open_new(url)
         return _open[url]
 
 
-def _opened(url: str) -> Ledger:
+def _open_new(url: str) -> Ledger:
     """Open the ledger of a URL. Raises as open_ledger."""
     if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
         from delta_py.coordinator.sqlite_ledger import SqliteLedger
@@ -42,7 +42,7 @@ def _opened(url: str) -> Ledger:
 
         return PostgresLedger(url)
     if url.startswith(_DYNAMODB):
-        return _dynamodb(url)
+        return _open_dynamodb(url)
     raise InvalidOptionError(
         f"The coordinator cannot be used: {_why_no_ledger(url)}. Use sqlite:///path/of/file.db, postgresql://host/database or "
         "dynamodb://table.",
@@ -60,7 +60,7 @@ def _why_no_ledger(url: str) -> str:
     return f"no coordinator has URLs of the scheme {scheme}"
 
 
-def _dynamodb(url: str) -> Ledger:
+def _open_dynamodb(url: str) -> Ledger:
     """Open a ledger in DynamoDB. Raises UnsupportedOperationError if boto3 is not installed."""
     try:
         from delta_py.coordinator.dynamodb_ledger import DynamoDbLedger  # imports boto3

@@ -56,7 +56,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS tokens (token TEXT PRIMARY KEY, moment BIGINT NOT NULL, time_ms BIGINT NOT NULL)",
 )
 _OPEN, _COMMITTED, _ABORTED = "open", "committed", "aborted"
-_OF_TRANSACTIONS = ("proposals", "held_reads")  # rows that exist only while transactions are open
+_TRANSACTION_TABLES = ("proposals", "held_reads")  # rows that exist only while transactions are open
 
 
 class Statements(Protocol):
@@ -94,11 +94,11 @@ class SqlLedger:
     def register(self, table: str, version: int, table_id: str) -> None:
         """Begin to coordinate a table whose versions up to this one are published."""
         with self._transaction(writes=True) as sql:
-            if (present := _identity(sql)) != self.identity:  # the database was created again since it was opened
-                raise another_ledger(self.shown, present, self.identity)
-            self._add(sql, table, version, table_id)
+            if (present_identity := _identity(sql)) != self.identity:  # the database was created again since it was opened
+                raise another_ledger(self.shown, present_identity, self.identity)
+            self._add_if_unknown(sql, table, version, table_id)
 
-    def _add(self, sql: Statements, table: str, version: int, table_id: str) -> bool:
+    def _add_if_unknown(self, sql: Statements, table: str, version: int, table_id: str) -> bool:
         """Add the table if it is not known, and return whether it was added. Raises UnsupportedOperationError if its place or its
         id is known otherwise."""
         rows = sql.run("SELECT place, table_id FROM tables WHERE place = ? OR table_id = ?", table, table_id)
@@ -119,13 +119,13 @@ class SqlLedger:
     def restore(self, identity: str, tables: Sequence[Restored]) -> None:
         """Become the ledger of that identity, which was lost, and register these tables with their unpublished commits."""
         with self._transaction(writes=True) as sql:
-            if (present := _identity(sql)) != identity:
+            if (present_identity := _identity(sql)) != identity:
                 if sql.run("SELECT 1 FROM tables LIMIT 1"):
-                    raise another_ledger(self.shown, present, identity)
+                    raise another_ledger(self.shown, present_identity, identity)
                 sql.do("UPDATE ledger SET identity = ?", identity)
             for table in tables:
-                if not self._add(sql, table.table, table.published, table.table_id):
-                    raise version_taken(table.table, table.published, _versions(sql, {table.table}).get(table.table))
+                if not self._add_if_unknown(sql, table.table, table.published, table.table_id):
+                    raise version_taken(table.table, table.published, _newest_versions(sql, {table.table}).get(table.table))
             commits = [commit for table in tables for commit in table.commits]
             if commits:
                 _ratify(sql, commits, {table.table: table.published for table in tables}, _now_ms())
@@ -149,7 +149,7 @@ class SqlLedger:
     def tail_in(self, transaction: str, table: str) -> Tail | None:
         """The table as the transaction sees it: its version when the transaction began (base), then the proposed commits."""
         with self._transaction(writes=False) as sql:
-            begun, tail = _begun(sql, transaction), _tail(sql, table)
+            begun, tail = _find_open(sql, transaction), _tail(sql, table)
             if tail is None:
                 return None
             base = _version_at(sql, table, begun.moment)
@@ -177,9 +177,9 @@ class SqlLedger:
         """Make all commits versions of their tables, or none; returns the moment. Parameters as in Ledger.ratify."""
         with self._transaction(writes=True) as sql:
             if transaction is not None:
-                _begun(sql, transaction)
-                _end(sql, transaction, _COMMITTED)
-            newest = _versions(sql, {commit.table for commit in commits}.union(expected or ()))
+                _find_open(sql, transaction)
+                _end_transaction(sql, transaction, _COMMITTED)
+            newest = _newest_versions(sql, {commit.table for commit in commits}.union(expected or ()))
             for table, version in (expected or {}).items():
                 if newest.get(table) != version:
                     raise version_taken(table, version, newest.get(table))
@@ -216,7 +216,7 @@ class SqlLedger:
         """Begin a transaction that may last for this time, and delete the rows of transactions whose time is over."""
         identity, now = str(uuid.uuid4()), _now_ms()
         with self._transaction(writes=True) as sql:
-            for name in _OF_TRANSACTIONS:
+            for name in _TRANSACTION_TABLES:
                 sql.do(f"DELETE FROM {name} WHERE transaction_id IN (SELECT identity FROM transactions WHERE ends_ms < ?)", now)
             # Committed transactions are remembered for longer than the others.
             is_old = "ends_ms < CASE WHEN state = ? THEN ? ELSE ? END"
@@ -228,13 +228,13 @@ class SqlLedger:
     def find(self, transaction: str) -> Begun:
         """An open transaction. Raises TransactionEndedError."""
         with self._transaction(writes=False) as sql:
-            return _begun(sql, transaction)
+            return _find_open(sql, transaction)
 
     def propose(self, transaction: str, proposed: Proposed) -> None:
         """Add a staged commit to an open transaction. Raises VersionTakenError if it already has a commit of that version."""
         commit = proposed.commit
         with self._transaction(writes=True) as sql:
-            _begun(sql, transaction)
+            _find_open(sql, transaction)
             key = (transaction, commit.table, commit.version)
             if sql.run("SELECT 1 FROM proposals WHERE transaction_id = ? AND place = ? AND version = ?", *key):
                 raise version_taken(commit.table, commit.version, commit.version)
@@ -249,7 +249,7 @@ class SqlLedger:
     def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
         """Store reads of a table that belong to no commit of the transaction."""
         with self._transaction(writes=True) as sql:
-            _begun(sql, transaction)
+            _find_open(sql, transaction)
             sql.do("INSERT INTO held_reads VALUES (?, ?, ?, ?)", str(uuid.uuid4()), transaction, table, reads.decode())
 
     def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
@@ -270,7 +270,7 @@ class SqlLedger:
         """End a transaction, and return the commits that it had proposed; empty if it had ended before."""
         with self._transaction(writes=True) as sql:
             proposals = _proposed(sql, transaction, None)
-            return proposals if _end(sql, transaction, _ABORTED) else []
+            return proposals if _end_transaction(sql, transaction, _ABORTED) else []
 
     def moment_of(self, token: str) -> int | None:
         """The moment of the `ratify` call that used a token; None if no such call is known."""
@@ -317,7 +317,7 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _begun(sql: Statements, transaction: str) -> Begun:
+def _find_open(sql: Statements, transaction: str) -> Begun:
     """An open transaction. Raises TransactionEndedError."""
     rows = sql.run("SELECT moment, state FROM transactions WHERE identity = ? AND ends_ms >= ?", transaction, _now_ms())
     if not rows or rows[0][1] != _OPEN:
@@ -325,13 +325,13 @@ def _begun(sql: Statements, transaction: str) -> Begun:
     return Begun(transaction, rows[0][0])
 
 
-def _end(sql: Statements, transaction: str, state: str) -> bool:
+def _end_transaction(sql: Statements, transaction: str, state: str) -> bool:
     """End a transaction, and delete what it has proposed and read. state: committed or aborted. Returns whether the transaction
     had not ended yet.
     """
     where = "WHERE identity = ? AND state = ? RETURNING identity"
     is_open = bool(sql.run(f"UPDATE transactions SET state = ? {where}", state, transaction, _OPEN))
-    for transaction_table in _OF_TRANSACTIONS:
+    for transaction_table in _TRANSACTION_TABLES:
         sql.do(f"DELETE FROM {transaction_table} WHERE transaction_id = ?", transaction)
     return is_open
 
@@ -355,7 +355,7 @@ def _use_token(sql: Statements, token: str, moment: int, now: int) -> None:
     sql.do("INSERT INTO tokens VALUES (?, ?, ?)", token, moment, now)
 
 
-def _versions(sql: Statements, tables: Collection[str]) -> dict[str, int]:
+def _newest_versions(sql: Statements, tables: Collection[str]) -> dict[str, int]:
     """The newest version of each of these tables, without those that are not known."""
     if not tables:
         return {}

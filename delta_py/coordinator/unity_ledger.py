@@ -81,27 +81,27 @@ class UnityLedger:
         transaction; VersionTakenError; TooManyUnpublishedError; RatificationRefusedError for a commit that the catalog will never
         accept; TableNotFoundError; CoordinatorUnavailableError if the outcome is unknown."""
         if len(commits) != 1 or expected or transaction is not None:
-            self._no_transactions()
+            self._refuse_transactions()
         commit = commits[0]
         assert commit.content is not None, "the catalog gets the changes of a table's definition with the commit"
         try:
             self._access_of_process().update(self.identity, commit_updates(commit, commit.content, self._load))
         except CatalogRefusedError as error:
-            self._refused(commit, error)
+            self._raise_refusal(commit, error)
         except (CatalogUnavailableError, CatalogAnswerError) as error:
-            raise self._unavailable(error) from error
+            raise self._unavailable_error(error) from error
         return commit.version
 
-    def _refused(self, commit: Ratified, error: CatalogRefusedError) -> NoReturn:
+    def _raise_refusal(self, commit: Ratified, error: CatalogRefusedError) -> NoReturn:
         """Raise the error of a Ledger that a refusal of the catalog means."""
         if error.kind == _VERSION_TAKEN:
             raise version_taken(commit.table, commit.version, self._load().newest_version) from error
         if error.kind == _OTHER_TABLE:
-            raise self._replaced() from error
+            raise self._replaced_error() from error
         if error.kind == _LIMIT_REACHED:
             raise TooManyUnpublishedError(error.message, table=commit.table) from error
         if error.status == _THROTTLED:
-            raise self._unavailable(error) from error
+            raise self._unavailable_error(error) from error
         raise RatificationRefusedError(
             error.message, error_class=error.error_class, sql_state=error.sql_state, **error.message_parameters
         ) from error
@@ -120,9 +120,9 @@ class UnityLedger:
         try:
             loaded = self._access_of_process().load()
         except CatalogUnavailableError as error:
-            raise self._unavailable(error) from error
+            raise self._unavailable_error(error) from error
         if loaded.table_id != self.identity:
-            raise self._replaced()
+            raise self._replaced_error()
         return loaded
 
     def _access_of_process(self) -> TableAccess:
@@ -134,10 +134,10 @@ class UnityLedger:
             )
         return self._access
 
-    def _unavailable(self, error: DeltaError) -> CoordinatorUnavailableError:
+    def _unavailable_error(self, error: DeltaError) -> CoordinatorUnavailableError:
         return CoordinatorUnavailableError(error.message, coordinator=self.shown)
 
-    def _replaced(self) -> TableNotFoundError:
+    def _replaced_error(self) -> TableNotFoundError:
         """The error for a name that means another table by now."""
         return TableNotFoundError(
             f"{self.shown} was opened as the table {self.identity}, and another table has that name now: the first one was "
@@ -159,10 +159,10 @@ class UnityLedger:
         return False
 
     def inventory(self) -> Inventory:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
     def restore(self, identity: str, tables: Sequence[Restored]) -> None:
-        self._no_transactions()
+        self._refuse_transactions()
 
     def moment(self, time_ms: int | None = None) -> int | None:
         """None, because the catalog's API has no moments."""
@@ -173,36 +173,36 @@ class UnityLedger:
         return None
 
     def begin(self, seconds: float) -> Begun:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
     def find(self, transaction: str) -> Begun:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
     def tail_in(self, transaction: str, table: str) -> Tail | None:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
     def propose(self, transaction: str, proposed: Proposed) -> None:
-        self._no_transactions()
+        self._refuse_transactions()
 
     def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
     def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
-        self._no_transactions()
+        self._refuse_transactions()
 
     def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
     def state_of(self, transaction: str) -> str | None:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
     def abort(self, transaction: str) -> list[Proposed]:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
     def moment_of(self, token: str) -> int | None:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
-    def _no_transactions(self) -> NoReturn:
+    def _refuse_transactions(self) -> NoReturn:
         raise UnsupportedOperationError(
             f"Unity Catalog ratifies the commits of the table {self.shown} one by one, so it cannot be part of a transaction "
             "over tables. Nothing was read or written."
