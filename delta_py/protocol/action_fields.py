@@ -19,6 +19,7 @@ DAMAGED = " The log is damaged."
 
 
 def wrong(name: str, value: Any, fault: str) -> CorruptTableError:
+    """The error for a field of an action. fault: the rest of a sentence that begins with "which is "."""
     return CorruptTableError(f"{name} is {shown(value)}, which is {fault}.{DAMAGED}", field=name)
 
 
@@ -29,11 +30,13 @@ def check_int(value: Any, name: str, minimum: int = LEAST) -> None:
 
 
 def check_bool(value: Any, name: str) -> None:
+    """Refuses everything but true and false."""
     if type(value) is not bool:
         raise wrong(name, value, "neither true nor false")
 
 
 def check_text(value: Any, name: str) -> None:
+    """Refuses everything but a text."""
     if type(value) is not str:
         raise wrong(name, value, "no text")
 
@@ -65,7 +68,8 @@ def check_vector(value: Any, name: str) -> None:
 
 
 def as_kind(value: Any, kind: type[Any]) -> Any:
-    """Convert a list of texts to a tuple or set. Any other value is returned unchanged, and the check refuses it."""
+    """Convert a list of texts to `kind`, a tuple or a frozenset. Any other value is returned unchanged, and check_texts refuses
+    it later."""
     return kind(value) if isinstance(value, list) and all(type(item) is str for item in value) else value
 
 
@@ -90,14 +94,17 @@ def text_or_none(value: Any) -> str | None:
 
 
 def int_or_none(value: Any) -> int | None:
+    """The number of a field that no reader needs; None if it is not a whole number of 64 bits."""
     return value if type(value) is int and LEAST <= value <= MOST else None
 
 
 def map_or_none(value: Any) -> dict[str, str | None] | None:
+    """The map of a field that no reader needs; None if it is not a map of texts and nulls."""
     return value if isinstance(value, dict) and all(item is None or type(item) is str for item in value.values()) else None
 
 
 def vector_of(value: Any, name: str) -> DeletionVectorDescriptor | None:
+    """The descriptor in a field of an action; None if the file has no deletion vector. Raises CorruptTableError."""
     if value is not None and not isinstance(value, dict):
         raise wrong(name, value, "no deletion vector")
     return None if value is None else DeletionVectorDescriptor.from_json(value)

@@ -60,6 +60,7 @@ def clustering_domain(schema: StructType, names: Sequence[str], mode: str) -> Do
 
 
 def _has_order(kind: DataType) -> bool:
+    """Whether files have a minimum and maximum of columns of this type, so that rows can be clustered by it."""
     nested = isinstance(kind, StructType | ArrayType | MapType | GeospatialType)
     return not nested and type_name(kind) not in ("binary", "boolean", "variant", "void")
 
@@ -69,7 +70,7 @@ def with_columns_of(domain: DomainMetadata, before: StructType, after: StructTyp
 
     The domain is empty if one of the columns does not exist any more, or its new type cannot be used for clustering.
     """
-    logical_paths = [_logical(before, path) for path in clustering_paths(domain)]
+    logical_paths = [_logical(before, path) for path in clustering_paths(domain)]  # None: the path leads to no column
     # The columns of the changed table that can be used for clustering.
     paths_by_name = {_folded(path): path for path, leaf in leaves(after) if _has_order(leaf.data_type) and not is_collated(leaf)}
     paths = [paths_by_name.get(_folded(path)) for path in logical_paths if path is not None]
@@ -78,6 +79,7 @@ def with_columns_of(domain: DomainMetadata, before: StructType, after: StructTyp
 
 
 def _folded(path: Path) -> Path:
+    """The path in lower case, for comparison."""
     return tuple(name.lower() for name in path)
 
 
@@ -88,6 +90,7 @@ def with_logical_names(schema: StructType, domain: DomainMetadata) -> DomainMeta
 
 
 def _domain(paths: Sequence[Path]) -> DomainMetadata:
+    """The domain that names these physical paths."""
     text = orjson.dumps({"clusteringColumns": [list(path) for path in paths], "domainName": CLUSTERING_DOMAIN}).decode()
     return DomainMetadata(CLUSTERING_DOMAIN, text)
 
@@ -112,6 +115,7 @@ def clustering_leaves(schema: StructType, domain: DomainMetadata | None) -> tupl
 
 
 def _damaged(domain: DomainMetadata) -> CorruptTableError:
+    """The error for a domain that is not a list of paths."""
     return CorruptTableError(
         f"The domain {CLUSTERING_DOMAIN} holds {domain.configuration!r}, which names no columns of the table. The log is damaged."
     )
@@ -133,5 +137,6 @@ def logical_clustering_paths(schema: StructType, domain: DomainMetadata | None) 
 
 
 def _logical(schema: StructType, physical: Path) -> Path | None:
-    """The logical path, found by the fields' physical names in any mapping mode, as in delta-spark."""
+    """The logical path of a physical one; None if it leads to no field. Physical names in the schema count in any mapping mode,
+    as in delta-spark."""
     return logical_path(schema, physical, lambda f: str(f.metadata.get(PHYSICAL_NAME, f.name)))

@@ -37,6 +37,6 @@ def _identifiers(f: StructField) -> Iterator[Any]:
 
 
 def _name(identifier: Any) -> str | None:
-    """The name in `provider.name`, with or without a version after it, or the name alone."""
+    """The collation's name in an identifier: `name`, `provider.name` or `provider.name.version`. None if it is no text."""
     parts = identifier.split(".") if isinstance(identifier, str) else []
     return parts[min(1, len(parts) - 1)] if parts else None

@@ -36,7 +36,8 @@ def tracked(before: TableConfig | None, after: TableConfig) -> Metadata:
     elif not before.feature(_FEATURE) or before.properties.boolean(FLAG, default=True):
         is_changed = True
     else:
-        names = dict(_names(after.schema))  # a dropped field has no name here, and a renamed field another one
+        # The names after the change: a dropped field has none here, and a renamed field has another one.
+        names = dict(_names(after.schema))
         is_changed = after.properties.boolean(FLAG) or any(names.get(key) != name for key, name in _names(before.schema))
     value = "true" if is_changed else "false"
     if after.properties.get(FLAG) == value:

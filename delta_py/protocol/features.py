@@ -38,7 +38,7 @@ class Properties(Mapping[str, str]):
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = dict(values)
-        self._folded = {name.lower(): value for name, value in self._values.items()}
+        self._folded = {name.lower(): value for name, value in self._values.items()}  # by the name in lower case
 
     def __getitem__(self, name: str) -> str:
         return self._folded[name.lower()]
@@ -50,7 +50,7 @@ class Properties(Mapping[str, str]):
         return len(self._values)
 
     def boolean(self, name: str, default: bool = False) -> bool:
-        """Raises CorruptTableError for a value that is neither true nor false."""
+        """A property that is true or false. Raises CorruptTableError for any other value."""
         text = self.get(name, self.get(_FORMER_NAMES.get(name, name)))
         if text is None:
             return default
@@ -59,7 +59,7 @@ class Properties(Mapping[str, str]):
         return text.strip().lower() == "true"
 
     def integer(self, name: str, default: int) -> int:
-        """Raises CorruptTableError for a value that is not an integer."""
+        """A property that is a whole number. Raises CorruptTableError for any other value."""
         text = self.get(name)
         try:
             return default if text is None else int(text)
@@ -75,6 +75,7 @@ class Properties(Mapping[str, str]):
         return size
 
 
+# Takes a table's properties and schema. Returns whether a feature is in use: see Feature.in_use.
 InUse = Callable[[Properties, StructType], bool]
 
 
@@ -102,14 +103,17 @@ class Feature:
 
 
 def _field_has(key: str) -> InUse:
+    """In use if a field at any depth has this key in its metadata."""
     return lambda properties, schema: any(key in f.metadata for f in all_fields(schema))
 
 
 def _property_on(name: str) -> InUse:
+    """In use if the property is true."""
     return lambda properties, schema: properties.boolean(name)
 
 
 def _property_set(prefix: str) -> InUse:
+    """In use if a property whose name begins so is set."""
     return lambda properties, schema: any(name.lower().startswith(prefix.lower()) for name in properties)
 
 
@@ -221,6 +225,8 @@ def supported_features(protocol: Protocol) -> frozenset[str]:
 
 
 def _listed(names: frozenset[str] | None, field: str, version_field: str, version: int) -> frozenset[str]:
+    """The features that a protocol lists. Raises CorruptTableError if it has no list (None), although its version requires one.
+    field, version_field: the names of both fields, for the message."""
     if names is None:
         raise CorruptTableError(
             f"The protocol action has {version_field} {version} but no {field}, so it is unknown which features it requires. "
@@ -272,6 +278,8 @@ def check_writable(protocol: Protocol, properties: Properties, schema: StructTyp
 
 
 def _can_write(name: str, properties: Properties, schema: StructType) -> bool:
+    """Whether this library can add rows to a table that lists the feature: because it supports the feature, or because the table
+    does not use it."""
     feature = FEATURES.get(name)
     if feature is None:
         return False
@@ -279,6 +287,7 @@ def _can_write(name: str, properties: Properties, schema: StructType) -> bool:
 
 
 def _bad_version(kind: str, version: int, newest: int) -> UnsupportedTableFeatureError:
+    """The error for a protocol version that is too new. kind: `reader` or `writer`. newest: the newest that is supported."""
     return UnsupportedTableFeatureError(
         f"The table needs {kind} version {version}, but this version of pydelta supports {kind} versions up to {newest}. "
         "Use a newer version.",

@@ -34,7 +34,8 @@ from delta_py.types.type_walk import all_fields, all_types
 VIOLATION = "DELTA_ICEBERG_COMPAT_VIOLATION"
 _VERSIONS = (1, 2, 3)
 _WRITERS = "icebergWriterCompatV1"
-# The features that a table of icebergWriterCompatV1 may use, and those that it may only list in the protocol.
+# The features that a table of icebergWriterCompatV1 may use (_FOR_WRITERS), and those that its protocol may list if the table
+# does not use them (_FOR_WRITERS_UNUSED).
 _FOR_WRITERS = frozenset(
     {_WRITERS, "icebergCompatV2", "appendOnly", "columnMapping", "domainMetadata", "vacuumProtocolCheck", "v2Checkpoint"}
     | {"inCommitTimestamp", "clustering", "timestampNtz", "typeWidening", "catalogManaged"}
@@ -46,6 +47,7 @@ _V2_TYPES = frozenset(
 _V3_TYPES = _V2_TYPES | {"variant"}
 _WHOLE = ("byte", "short", "integer", "long")  # from narrow to wide
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+# A SQL literal: a text, perhaps after the name of its type, a number, true, false or null.
 _LITERAL = re.compile(
     r"\s*(?:(?:date|timestamp|timestamp_ntz|timestamp_ltz|x)?\s*(?:'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\")"
     r"|[+-]?[0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?[a-z]{0,2}|true|false|null)\s*",
@@ -54,6 +56,7 @@ _LITERAL = re.compile(
 
 
 def property_of(version: int) -> str:
+    """The property that turns on a version of IcebergCompat."""
     return f"delta.enableIcebergCompatV{version}"
 
 
@@ -97,6 +100,7 @@ def check_compatible(features: Set[str], properties: Properties, schema: StructT
 
 
 def violation(version: int, kind: str, why: str) -> UnsupportedOperationError:
+    """The error for a table that breaks a rule of IcebergCompat. kind: the end of the error class; "" if it has none."""
     return UnsupportedOperationError(
         f"The validation of IcebergCompatV{version} has failed: {why}. Nothing was written.",
         error_class=f"{VIOLATION}.{kind}" if kind else VIOLATION,
@@ -106,6 +110,7 @@ def violation(version: int, kind: str, why: str) -> UnsupportedOperationError:
 
 
 def _check_features(version: int, features: Set[str], properties: Properties) -> None:
+    """Check the properties and features that a version of IcebergCompat requires or excludes. Raises as check_compatible."""
     if column_mapping.mode(properties) == "none":
         why = f"it requires {column_mapping.MODE_PROPERTY} to be 'name' or 'id'. Set it for a new table"
         raise violation(version, "WRONG_REQUIRED_TABLE_PROPERTY", why)
@@ -129,7 +134,8 @@ def is_written_by_iceberg(features: Set[str], properties: Properties) -> bool:
 
 
 def check_map_keys(before: StructType, after: StructType) -> None:
-    """Raises UnsupportedOperationError if a struct in the key of a map would change in any way."""
+    """Raises UnsupportedOperationError if a struct in the key of a map would change in any way. This is a rule of
+    icebergWriterCompatV1. A map that is dropped does not count."""
     keys = dict(_key_structs(after))
     for path, key in _key_structs(before):
         if keys.get(path, key) != key:
@@ -176,12 +182,14 @@ def _check_for_writers(features: Set[str], properties: Properties, schema: Struc
 
 
 def _is_used(name: str, properties: Properties, schema: StructType) -> bool:
+    """Whether the table's properties or schema show that it uses the feature."""
     feature = FEATURES[name]
     is_turned_on = feature.enabled_by is not None and properties.boolean(feature.enabled_by)
     return is_turned_on or (feature.in_use is not None and feature.in_use(properties, schema))
 
 
 def _not_for_writers(why: str) -> UnsupportedOperationError:
+    """The error for a table that breaks a rule of icebergWriterCompatV1."""
     return UnsupportedOperationError(
         f"The validation of IcebergWriterCompatV1 has failed: {why}. Nothing was written.",
         error_class=VIOLATION,
@@ -193,6 +201,7 @@ def _not_for_writers(why: str) -> UnsupportedOperationError:
 
 
 def _check_types(version: int, schema: StructType) -> None:
+    """Check that all types, at any depth, are allowed. Raises as check_compatible."""
     for kind in all_types(schema):
         if not _is_allowed(version, kind):
             why = f"it does not support the data type {type_name(kind)}. Leave the column out, or cast it"
@@ -233,6 +242,7 @@ def _iceberg_changes(old: str, new: str) -> bool:
 
 
 def _check_defaults(schema: StructType) -> None:
+    """Check that column defaults are literals, which version 3 requires. Raises as check_compatible."""
     for f in all_fields(schema):
         text = f.metadata.get(DEFAULT)
         if text is not None and not _LITERAL.fullmatch(str(text)):

@@ -29,6 +29,7 @@ from delta_py.types.zones import to_instants
 _INTEGER_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _INTEGER = re.compile(r"([+-]?\d+)(?:\.\d*)?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+# Texts of numbers that are not finite, in lower case, and the texts that Python's float takes.
 _NAMED_FLOATS = {
     "nan": "nan",
     "infinity": "inf",
@@ -39,6 +40,7 @@ _NAMED_FLOATS = {
     "-inf": "-inf",
 }
 _BOOLEANS = {**dict.fromkeys(("true", "t", "yes", "y", "1"), True), **dict.fromkeys(("false", "f", "no", "n", "0"), False)}
+# Groups of _DAY: year, month, day. Further groups of _TIMESTAMP: hour, minute, second, fraction, zone.
 _DAY = r"([+-]?\d{4,7})(?:-(\d\d?)(?:-(\d\d?))?)?"
 _DATE = re.compile(rf"{_DAY}(?:[ T].*)?", re.ASCII)
 _TIMESTAMP = re.compile(rf"{_DAY}(?:[ T](\d\d?):(\d\d?)(?::(\d\d?)(?:\.(\d*))?)?\s*(Z|UTC|GMT|[+-]\d\d?(?::?\d\d)?)?)?", re.ASCII)
@@ -131,12 +133,14 @@ def _parse_distinct(texts: pa.StringArray, data_type: DataType, timezone: str) -
 
 
 def _each(texts: pa.StringArray, parse: Callable[[str], Any], target: pa.DataType) -> pa.Array:
-    """Parse all texts in bulk if every text has the usual form, otherwise one by one."""
+    """Parse the texts to values of the type `target`: by Arrow if every text has the usual form, because that is much faster;
+    otherwise one by one with `parse`."""
     bulk = _cast(texts, target)
     return _one_by_one(texts, parse, target) if bulk is None else bulk
 
 
 def _one_by_one(texts: pa.StringArray, parse: Callable[[str], Any], target: pa.DataType) -> pa.Array:
+    """Parse each text with `parse`, which returns None for a text that is no value of the type."""
     return pa.array([None if text is None else parse(text.strip()) for text in texts.to_pylist()], target)
 
 
@@ -163,6 +167,7 @@ def _cast_decimals(texts: pa.StringArray, target: pa.DataType) -> pa.Array | Non
 
 
 def _integer(text: str, bits: int) -> int | None:
+    """The whole number in a text, without a fraction that it may have; None if it is no number, or has more bits."""
     digits = _INTEGER.fullmatch(text)
     if digits is None or len(text) > 400:
         return None
@@ -171,6 +176,7 @@ def _integer(text: str, bits: int) -> int | None:
 
 
 def _float(text: str) -> float | None:
+    """The number in a text; None if it is no number."""
     special = _NAMED_FLOATS.get(text.lower())
     return float(text) if special is None and _NUMBER.fullmatch(text) else None if special is None else float(special)
 
@@ -191,6 +197,8 @@ def _decimal(text: str, precision: int, scale: int) -> Decimal | None:
 
 
 def _days(text: str) -> int | None:
+    """The day in a text, as days since 1970; None if it is no day, or does not fit into 32 bits. A time after the day is
+    ignored."""
     day_text = _DATE.fullmatch(text)
     days = None if day_text is None else _civil_days(day_text)
     return None if days is None or not -(2**31) <= days < 2**31 else days
@@ -213,6 +221,7 @@ def _timestamps(texts: pa.StringArray, target: pa.DataType, timezone: str) -> pa
     bulk = _cast(texts, target)  # for instants it succeeds only where every text has an offset
     if bulk is not None:
         return bulk
+    # walls: the texts as wall clocks, if none of them has an offset.
     walls = None if target.tz is None else _cast(texts, pa.timestamp("us"))
     if walls is not None:
         return _at_zone(walls, timezone).cast(target)
@@ -340,10 +349,12 @@ def _time_text(micros: int) -> tuple[str, int]:
 
 
 def _in_utc(value: datetime) -> datetime:
+    """The datetime in UTC, without its zone. A datetime without a zone is in UTC already."""
     return (value if value.tzinfo is None else value.astimezone(UTC)).replace(tzinfo=None)
 
 
 def _binary_text(value: bytes) -> str | None:
+    """The text whose UTF-8 bytes are the value; None for no bytes. Raises UnsupportedOperationError if there is no such text."""
     try:
         return value.decode() or None
     except UnicodeDecodeError as error:
@@ -372,5 +383,6 @@ def _float_text(value: np.floating[Any]) -> str:
 
 
 def _cannot_partition(data_type: DataType) -> UnsupportedOperationError:
+    """The error for a type that partition columns cannot have."""
     name = type_name(data_type)
     return UnsupportedOperationError(f"A column of type {name} cannot partition a table.", type=name)

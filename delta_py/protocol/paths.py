@@ -55,7 +55,7 @@ def decode_path(text: str) -> str:
     """
     if "%" not in text and ":" not in text and not text.startswith("//"):
         return text
-    absolute = _is_uri(text) is not None
+    absolute = _is_uri(text) is not None  # the text is a URI, before it is decoded
     decoded = _file_uri.sub(r"/\1", text, count=1) if absolute else text
     if "%" in decoded:
         decoded = _percent_decode(decoded)
@@ -99,6 +99,7 @@ def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
         decoded = [decode_paths(chunk) for chunk in encoded]
         same = all(new is old for new, old in zip(decoded, encoded, strict=True))
         return paths if same else pa.chunked_array(decoded, type=paths.type)
+    # The steps are those of decode_path, each for all paths at once, and only if a path needs it.
     escaped, coloned = _holds(paths, b"%"), _holds(paths, b":")
     if not escaped and not coloned and not _any(pc.starts_with(paths, "//")):
         return paths
@@ -134,6 +135,7 @@ def are_plain(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def _find_uris(paths: pa.Array) -> pa.Array:
+    """Which paths are URIs. The cheap search for `:/` mostly shows that none is."""
     if not _any(pc.match_substring(paths, ":/")):
         return pa.repeat(False, len(paths))
     return pc.match_substring_regex(paths, _URI)
@@ -153,10 +155,12 @@ def _holds(texts: pa.Array, character: bytes) -> bool:
 
 
 def _any(mask: pa.Array) -> bool:
+    """Whether any value is true."""
     return bool(pc.any(mask).as_py())
 
 
 def _percent_decode(text: str) -> str:
+    """Decode all valid escapes of a text. Raises CorruptTableError if the result is not UTF-8."""
     try:
         return unquote_to_bytes(text).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -166,12 +170,14 @@ def _percent_decode(text: str) -> str:
 
 
 def _percent_encode(path: str) -> str:
+    """Encode the characters of a path that java.net.URI encodes too."""
     if _is_plain(path):
         return path
     return "".join(c if c in _PLAIN else _encode_char(c) for c in path)
 
 
 def _encode_char(char: str) -> str:
+    """The character, or its escapes."""
     # Characters beyond ASCII are kept, except white space and controls: the rule of java.net.URI ("other").
     if ord(char) > 0x9F and not unicodedata.category(char).startswith("Z"):
         return char
@@ -205,7 +211,8 @@ def _percent_decode_array(texts: pa.Array) -> pa.Array:
 
 
 def _find_escapes(data: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the `%` of valid escapes within one value, and the bytes that they encode."""
+    """Positions of the `%` of valid escapes, and the bytes that they encode. data: the bytes of all values. offsets: where each
+    value begins, and the end of the last one."""
     percent = np.flatnonzero(data == 0x25)
     percent = percent[(percent >= offsets[0]) & (percent < offsets[-1])]
     # Both hexadecimal digits must be in the same value as the `%`.
@@ -302,6 +309,7 @@ def parse_log_name(name: str) -> LogName | None:
 
 
 def _version(version: int) -> str:
+    """The version as 20 digits, as in names of log files. Raises CorruptTableError for a version that no table can have."""
     assert version >= 0, f"version {version} is out of range"
     if version > MAX_VERSION:
         raise CorruptTableError(
@@ -321,7 +329,7 @@ def commit_file_name(version: int) -> str:
 
 
 def staged_commit_name(version: int, unique: str) -> str:
-    """unique: a UUID. Protocol: Terminology: Commits."""
+    """The name in STAGED_DIRECTORY of a commit that a coordinator will ratify. unique: a UUID. Protocol: Terminology: Commits."""
     return f"{_version(version)}.{unique}.json"
 
 
@@ -360,6 +368,7 @@ def partition_directory(values: Iterable[tuple[str, str | None]]) -> str:
 
 
 def _hive_escape(text: str) -> str:
+    """The text in the name of a partition directory, with `%` and two hexadecimal digits for some characters."""
     return "".join(f"%{ord(c):02X}" if c in _HIVE_ESCAPED else c for c in text)
 
 
@@ -382,6 +391,7 @@ def partition_texts_of(path: str) -> tuple[tuple[str, str | None], ...]:
 
 
 def _hive_unescape(text: str) -> str:
+    """The reverse of _hive_escape."""
     return _HIVE_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
 
 
