@@ -47,7 +47,7 @@ from delta_py.log.log_writer import LogWriter
 from delta_py.log.reconciliation import gather_batches
 from delta_py.object_stores.open_store import coordination_of, is_in_transaction
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
-from delta_py.protocol.column_usage import tracked
+from delta_py.protocol.column_usage import with_usage_flag
 from delta_py.protocol.identity_columns import with_marks
 from delta_py.protocol.table_config import TableConfig
 from delta_py.release import own_version
@@ -318,7 +318,7 @@ class Transaction:
             table_id = (self._snapshot or config).metadata.id  # the ledger knows the table by this id
             self._metadata = replace(config.metadata, id=table_id, configuration=properties_with_coordinator(self._store, config))
             config = self._config()
-        metadata = tracked(None if self._snapshot is None else self._snapshot.config, config)
+        metadata = with_usage_flag(None if self._snapshot is None else self._snapshot.config, config)
         if metadata is not config.metadata:
             self._metadata = metadata
         return self._config()

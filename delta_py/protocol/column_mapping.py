@@ -65,9 +65,9 @@ def physical_name(f: StructField, mode: str) -> str:
         return f.name
     name, number = f.metadata.get(PHYSICAL_NAME), f.metadata.get(ID)
     if not isinstance(name, str) or not name:
-        raise _missing(f, PHYSICAL_NAME, mode)
+        raise _missing_key_error(f, PHYSICAL_NAME, mode)
     if mode == "id" and not _is_id(number):
-        raise _missing(f, ID, mode)
+        raise _missing_key_error(f, ID, mode)
     return name
 
 
@@ -131,9 +131,9 @@ def assign(
     ids in the schema. Returns the schema and the highest id assigned so far: the table's `delta.columnMapping.maxColumnId`.
     Protocol: Writer Requirements for Column Mapping; Iceberg Compatibility V2.
     """
-    # last: the highest id assigned so far. nested: whether parts of arrays and maps get ids.
-    last, nested = max(first_free - 1, max_column_id(schema)), wants_nested_ids(properties)
-    by_id = properties.boolean(NAMED_BY_ID)
+    # highest_id: of those assigned so far. assigns_nested_ids: whether parts of arrays and maps get ids.
+    highest_id, assigns_nested_ids = max(first_free - 1, max_column_id(schema)), wants_nested_ids(properties)
+    is_named_by_id = properties.boolean(NAMED_BY_ID)
 
     def visit(data_type: DataType) -> DataType:
         """The type, in which all fields at any depth are complete."""
@@ -149,28 +149,28 @@ def assign(
 
     def complete(f: StructField) -> StructField:
         """The field with an id and a physical name, and the fields in it too."""
-        nonlocal last
+        nonlocal highest_id
         metadata = dict(f.metadata)
         if not _is_id(metadata.get(ID)):
-            last += 1
-            metadata[ID] = last
+            highest_id += 1
+            metadata[ID] = highest_id
         if not metadata.get(PHYSICAL_NAME):
-            metadata[PHYSICAL_NAME] = name_by_id(metadata[ID]) if by_id else physical(f)
-        parts = _parts(metadata[PHYSICAL_NAME], f.data_type) if nested else []
+            metadata[PHYSICAL_NAME] = name_by_id(metadata[ID]) if is_named_by_id else physical(f)
+        parts = _nested_names(metadata[PHYSICAL_NAME], f.data_type) if assigns_nested_ids else []
         if parts:
             existing_ids = metadata.get(NESTED_IDS) or {}
             ids = {part: existing_ids.get(part) for part in parts}
             for part in (part for part in parts if not _is_id(ids[part])):
-                last += 1
-                ids[part] = last
+                highest_id += 1
+                ids[part] = highest_id
             metadata[NESTED_IDS] = ids
         return StructField(f.name, visit(f.data_type), f.nullable, metadata)
 
     assigned = StructType(tuple(complete(f) for f in schema.fields))
-    return assigned, last
+    return assigned, highest_id
 
 
-def _parts(prefix: str, data_type: DataType) -> list[str]:
+def _nested_names(prefix: str, data_type: DataType) -> list[str]:
     """The names of elements, keys and values between a field and the fields inside it, outer names first: `m.key`, `m.value` and
     `m.value.element` for a map `m` of arrays. prefix: the name of the data_type itself."""
     match data_type:
@@ -181,7 +181,7 @@ def _parts(prefix: str, data_type: DataType) -> list[str]:
         case _:
             return []
     outer_names = [f"{prefix}.{part}" for part in inner]
-    return [*outer_names, *(name for part, kind in inner.items() for name in _parts(f"{prefix}.{part}", kind))]
+    return [*outer_names, *(name for part, kind in inner.items() for name in _nested_names(f"{prefix}.{part}", kind))]
 
 
 def strip(schema: StructType) -> StructType:
@@ -241,7 +241,7 @@ def _is_id(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _missing(f: StructField, key: str, mode: str) -> CorruptTableError:
+def _missing_key_error(f: StructField, key: str, mode: str) -> CorruptTableError:
     """The error for a field without the id or physical name that the mode needs. key: the missing key of its metadata."""
     return CorruptTableError(
         f"Column {f.name!r} has no {key}, which column mapping mode {mode!r} needs: its data cannot be found in the files. "

@@ -62,8 +62,8 @@ class DeletionVectorDescriptor:
         offset = 0 if self.offset is None else self.offset
         # Pairs of a number and how many bits it may have: 31 for an int of the protocol, 63 for a long, because none is negative.
         counts = ((self.size_in_bytes, 31), (self.cardinality, 63), (offset, 31))
-        sound = all(type(n) is int and 0 <= n < 2**bits for n, bits in counts)
-        if self.storage_type not in ("u", "p", "i") or type(self.path_or_inline_dv) is not str or not sound:
+        is_valid = all(type(n) is int and 0 <= n < 2**bits for n, bits in counts)
+        if self.storage_type not in ("u", "p", "i") or type(self.path_or_inline_dv) is not str or not is_valid:
             raise CorruptTableError(
                 f"A deletion vector's descriptor is not valid: {shown(self)}. "
                 "The log is damaged, or written for a newer protocol."

@@ -45,7 +45,7 @@ _V2_TYPES = frozenset(
     "byte short integer long float double string binary boolean timestamp timestamp_ntz date".split()  # noqa: SIM905
 )
 _V3_TYPES = _V2_TYPES | {"variant"}
-_WHOLE = ("byte", "short", "integer", "long")  # from narrow to wide
+_WHOLE_NUMBERS = ("byte", "short", "integer", "long")  # from narrow to wide
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 # A SQL literal: a text, perhaps after the name of its type, a number, true, false or null.
 _LITERAL = re.compile(
@@ -139,7 +139,9 @@ def check_map_keys(before: StructType, after: StructType) -> None:
     keys = dict(_key_structs(after))
     for path, key in _key_structs(before):
         if keys.get(path, key) != key:
-            raise _not_for_writers(f"the key of the map {path[-1]} would change from {type_name(key)} to {type_name(keys[path])}")
+            raise _writer_violation(
+                f"the key of the map {path[-1]} would change from {type_name(key)} to {type_name(keys[path])}"
+            )
 
 
 def _key_structs(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
@@ -161,24 +163,26 @@ def _check_for_writers(features: Set[str], properties: Properties, schema: Struc
     """Raises UnsupportedOperationError if the table breaks a rule of icebergWriterCompatV1. versions: the active versions of
     IcebergCompat."""
     if versions != (2,):
-        raise _not_for_writers(f"it requires {property_of(2)} to be true. Set it")
+        raise _writer_violation(f"it requires {property_of(2)} to be true. Set it")
     if column_mapping.mode(properties) != "id":
-        raise _not_for_writers(f"it requires {column_mapping.MODE_PROPERTY} to be 'id'. Make a new table with it")
+        raise _writer_violation(f"it requires {column_mapping.MODE_PROPERTY} to be 'id'. Make a new table with it")
     for f in all_fields(schema):
         number, name = f.metadata.get(column_mapping.ID), f.metadata.get(column_mapping.PHYSICAL_NAME)
         if not isinstance(number, int) or name != column_mapping.name_by_id(number):
-            raise _not_for_writers(f"column {f.name}, of id {number}, has the physical name {name!r}. Make a new table")
-    small = [f.name for f in all_fields(schema) if any(kind in (BYTE, SHORT) for kind in all_types(f.data_type))]
-    if small:
-        raise _not_for_writers(f"it has no types byte and short, which the columns {', '.join(small)} have. Make them int")
+            raise _writer_violation(f"column {f.name}, of id {number}, has the physical name {name!r}. Make a new table")
+    narrow_columns = [f.name for f in all_fields(schema) if any(kind in (BYTE, SHORT) for kind in all_types(f.data_type))]
+    if narrow_columns:
+        raise _writer_violation(
+            f"it has no types byte and short, which the columns {', '.join(narrow_columns)} have. Make them int"
+        )
     # The preview of a feature counts as the feature.
-    final = {name: FEATURES[name].stands_for or name if name in FEATURES else name for name in features}
-    excluded = sorted(name for name in features if final[name] not in _FOR_WRITERS | _FOR_WRITERS_UNUSED)
+    final_names = {name: FEATURES[name].stands_for or name if name in FEATURES else name for name in features}
+    excluded = sorted(name for name in features if final_names[name] not in _FOR_WRITERS | _FOR_WRITERS_UNUSED)
     if excluded:
-        raise _not_for_writers(f"it excludes the table features {', '.join(excluded)}. Drop them first")
+        raise _writer_violation(f"it excludes the table features {', '.join(excluded)}. Drop them first")
     used = sorted(name for name in features & _FOR_WRITERS_UNUSED if _is_used(name, properties, schema))
     if used:
-        raise _not_for_writers(f"it excludes the use of the features {', '.join(used)}. Remove what uses them first")
+        raise _writer_violation(f"it excludes the use of the features {', '.join(used)}. Remove what uses them first")
 
 
 def _is_used(name: str, properties: Properties, schema: StructType) -> bool:
@@ -188,7 +192,7 @@ def _is_used(name: str, properties: Properties, schema: StructType) -> bool:
     return is_turned_on or (feature.in_use is not None and feature.in_use(properties, schema))
 
 
-def _not_for_writers(why: str) -> UnsupportedOperationError:
+def _writer_violation(why: str) -> UnsupportedOperationError:
     """The error for a table that breaks a rule of icebergWriterCompatV1."""
     return UnsupportedOperationError(
         f"The validation of IcebergWriterCompatV1 has failed: {why}. Nothing was written.",
@@ -225,15 +229,15 @@ def _check_type_changes(version: int, schema: StructType) -> None:
     for f in all_fields(schema):
         for change in f.metadata.get(TYPE_CHANGES, ()):
             old, new = str(change.get("fromType")), str(change.get("toType"))
-            if not _iceberg_changes(old, new):
+            if not _iceberg_can_change(old, new):
                 why = f"column {f.name} was changed from {old} to {new}, which Iceberg does not support"
                 raise violation(version, "UNSUPPORTED_TYPE_WIDENING", why)
 
 
-def _iceberg_changes(old: str, new: str) -> bool:
+def _iceberg_can_change(old: str, new: str) -> bool:
     """Whether Iceberg allows this change of a column's type."""
-    if old in _WHOLE and new in _WHOLE:
-        return _WHOLE.index(old) < _WHOLE.index(new)
+    if old in _WHOLE_NUMBERS and new in _WHOLE_NUMBERS:
+        return _WHOLE_NUMBERS.index(old) < _WHOLE_NUMBERS.index(new)
     decimals = [_DECIMAL.fullmatch(text) for text in (old, new)]
     if decimals[0] is not None and decimals[1] is not None:
         narrow, wide = (DecimalType(int(decimal[1]), int(decimal[2])) for decimal in decimals if decimal is not None)
