@@ -86,6 +86,7 @@ class RowFile:
             self._end_row_group()
 
     def _end_row_group(self) -> None:
+        """Write the buffered rows as one row group."""
         if self._buffered_tables:
             self._writer.write_table(pa.concat_tables(self._buffered_tables))
         self._buffered_tables, self._buffered_rows = [], 0

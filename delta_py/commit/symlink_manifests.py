@@ -194,6 +194,7 @@ def _directory_of_files(files: pa.RecordBatch, columns: Sequence[str]) -> pa.Arr
 
 
 def _check_mapping(snapshot: Snapshot) -> None:
+    """Raises UnsupportedOperationError if the table has column mapping."""
     if snapshot.config.column_mapping_mode != "none":
         raise UnsupportedOperationError(
             f"The table at {snapshot.table_root} maps its columns to other names in the files, which engines that read by "
@@ -204,6 +205,7 @@ def _check_mapping(snapshot: Snapshot) -> None:
 
 
 def _check_vectors(snapshot: Snapshot, files: pa.RecordBatch) -> None:
+    """Raises UnsupportedOperationError if any of the files has a deletion vector."""
     vectors = files["deletion_vector"]
     if vectors.null_count < len(vectors):
         path = files["path"].filter(vectors.is_valid())[0].as_py()
@@ -218,6 +220,7 @@ def _check_vectors(snapshot: Snapshot, files: pa.RecordBatch) -> None:
 
 
 def _check_lines(snapshot: Snapshot, lines: pa.ChunkedArray) -> None:
+    """Raises UnsupportedOperationError if a file's location has a line break."""
     broken = lines.filter(pc.match_substring_regex(lines, "[\n\r]"))
     if len(broken):
         raise UnsupportedOperationError(

@@ -40,6 +40,7 @@ class CountPerTable:
             return count
 
     def put(self, key: str, count: int | None) -> None:
+        """Set the number of a table, and forget the table that was set longest ago if there are too many."""
         with self._lock:
             self._counts[key] = count
             self._counts.move_to_end(key)

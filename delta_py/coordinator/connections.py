@@ -75,6 +75,7 @@ class Connections:
         self.forget()
 
     def release(self) -> None:
+        """End what `hold` began: connections are allowed again."""
         self._condition.release()
 
 

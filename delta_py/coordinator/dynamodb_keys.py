@@ -39,6 +39,7 @@ def cleanup_key(ends_ms: int, transaction: str) -> Key:
 
 
 def token_key(token: str) -> Key:
+    """The key of the item that says at which moment a call with this token was carried out."""
     return f"token {token}", "token"
 
 

@@ -149,6 +149,7 @@ class UnityLedger:
     # ------------------------------------------------------------ what the catalog's API does not have
 
     def register(self, table: str, version: int, table_id: str) -> None:
+        """Raise UnsupportedOperationError, because only the catalog can begin to ratify the table's commits."""
         raise UnsupportedOperationError(
             f"Unity Catalog does not ratify the commits of the managed table {self.shown}, so that no other client may write it. "
             "Nothing was written. Have its owner enable catalog commits: the table feature catalogManaged."
@@ -203,6 +204,7 @@ class UnityLedger:
         return self._refuse_transactions()
 
     def _refuse_transactions(self) -> NoReturn:
+        """Raise UnsupportedOperationError for a method of Ledger that the catalog's API does not have."""
         raise UnsupportedOperationError(
             f"Unity Catalog ratifies the commits of the table {self.shown} one by one, so it cannot be part of a transaction "
             "over tables. Nothing was read or written."

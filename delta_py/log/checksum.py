@@ -156,6 +156,7 @@ class VersionChecksum:
         return self._mismatch("protocol", protocol, self.protocol) or self._mismatch("metadata", metadata, self.metadata)
 
     def _mismatch(self, name: str, actual: object, recorded: object) -> LogIntegrityError | None:
+        """The error if a value in the log differs from the recorded one in the checksum; otherwise None. name: of the field."""
         if actual == recorded:
             return None
         return LogIntegrityError(

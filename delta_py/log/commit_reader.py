@@ -255,6 +255,7 @@ class CommitReader:
         self._warn_of_empty(file)
 
     def _warn_of_empty(self, file: LogFile) -> None:
+        """Warn of a commit of 0 bytes, once for each file."""
         if file.path not in self._warned:
             self._warned.add(file.path)
             _log.warning(

@@ -208,6 +208,7 @@ def _leave_ledger(coordinated: CoordinatedStore, tail: Tail, version: int) -> bo
 
 
 def _blocked(store: ObjectStore, why: str) -> UnsupportedOperationError:
+    """The error for a table that is not opened through its coordinator. why: the middle sentence of the message."""
     return UnsupportedOperationError(
         f"A coordinator has the commits of the table at {store.root}. {why} Nothing was read or written.",
         error_class="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",

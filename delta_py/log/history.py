@@ -327,10 +327,12 @@ def _text(value: Any) -> str | None:
 
 
 def _text_struct(value: Any, name: str) -> dict[str, str | None] | None:
+    """The fields of a struct in HISTORY_SCHEMA, as texts; None if the value is no JSON object. name: of the struct."""
     return {field: _text(value.get(field)) for field in _STRUCT_OF_TEXT[name]} if isinstance(value, dict) else None
 
 
 def _text_maps(values: Sequence[Any]) -> pa.Array:
+    """A column of maps of texts. A value that is no JSON object is null."""
     maps = text_map([{name: _text(item) for name, item in value.items()} if isinstance(value, dict) else {} for value in values])
     missing = pa.array([not isinstance(value, dict) for value in values], pa.bool_())
     return pa.MapArray.from_arrays(maps.offsets, maps.keys, maps.items, mask=missing)

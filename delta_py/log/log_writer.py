@@ -203,6 +203,7 @@ def _txn_id(actions: tuple[Action, ...]) -> str | None:
 
 
 def _line_txn_id(line: bytes) -> str | None:
+    """The txnId of a line with a commitInfo action; None if it has none."""
     try:
         action = parse_action(line)
     except CorruptTableError:

@@ -254,6 +254,7 @@ class SeenKeys:
             yield self._mask(group)
 
     def _mask(self, group: list[pa.RecordBatch]) -> pa.BooleanArray:
+        """As unseen_mask, but with a value for each file even if no file is named."""
         mask = self.unseen_mask(group)
         return all_true(sum(files.num_rows for files in group)) if mask is None else mask
 

@@ -109,6 +109,7 @@ class RowShape:
 
     @cached_property
     def add_type(self) -> pa.StructType:
+        """The type of the rows in the column `add`."""
         fields = list(_ADD.items())
         if self.stats_json:
             fields.append(("stats", pa.string()))
@@ -121,6 +122,7 @@ class RowShape:
 
     @cached_property
     def stats_type(self) -> pa.StructType:
+        """The type of `stats_parsed` in add rows."""
         return stats_struct_type(self.leaves, tight_bounds=self.tight_bounds)
 
 
