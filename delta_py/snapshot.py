@@ -26,7 +26,7 @@ from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadabl
 from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, read_checksum
 from delta_py.log.commit_reader import FILE_SCHEMA, CommitReader
-from delta_py.log.coordination import admit
+from delta_py.log.coordination import check_and_register
 from delta_py.log.history import commit_timestamp, version_at_timestamp
 from delta_py.log.reconciliation import (
     CheckpointFiles,
@@ -99,9 +99,9 @@ class Snapshot:
     def _load(cls, store: ObjectStore, version: int | None) -> Self:
         """The snapshot of a version; None for the newest. Raises as load."""
         snapshot = cls.of_segment(store, load_segment(store, version))
-        # admit returns True if the table's coordinator forgot the table meanwhile. Then the versions that the coordinator
-        # named do not count, and the version is looked up again without it.
-        if admit(store, snapshot.config, snapshot.version, is_newest=version is None):
+        # True means that the table's coordinator forgot the table meanwhile. Then the versions that the coordinator named do not
+        # count, and the version is looked up again without it.
+        if check_and_register(store, snapshot.config, snapshot.version, is_newest=version is None):
             snapshot = cls.of_segment(store, load_segment(store, version))
         return snapshot
 
@@ -372,7 +372,7 @@ class _Log:
     def protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
         """Raises CorruptTableError (DELTA_STATE_RECOVER_ERROR) if the log contains no protocol or no metadata."""
         state = protocol_and_metadata_of_commits(self._segment, self._commits)
-        if not state.has_both:
+        if not state.has_protocol_and_metadata:
             state = self._read(lambda segment, checkpoint: protocol_and_metadata(segment, self._commits, checkpoint))
         if state.protocol is None:
             raise self._unrecoverable("protocol")

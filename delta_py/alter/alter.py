@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from delta_py.alter.remove_mapping import check_names, commit_removal
-from delta_py.commit.action_rules import check_row_tracking, suspended_row_tracking
+from delta_py.commit.action_rules import check_row_tracking, suspended_row_tracking_error
 from delta_py.commit.prepared import ROW_TRACKING_ENABLED, ROW_TRACKING_SUSPENDED
 from delta_py.definition.create import CHANGE_COLUMNS, with_id_columns
 from delta_py.definition.properties import (
@@ -40,7 +40,7 @@ from delta_py.errors import (
 )
 from delta_py.log.catalog_contract import Maintenance, refuse_forbidden
 from delta_py.log.coordination import FEATURE as COORDINATED
-from delta_py.log.coordination import coordinated_by
+from delta_py.log.coordination import properties_with_coordinator
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import WRITER_FEATURES_VERSION, Properties
@@ -139,7 +139,9 @@ def _set_properties_once(store: ObjectStore, properties: Mapping[str, str]) -> i
     change = _Change(snapshot, {**other_properties, **new_properties})
     if COORDINATED in features:  # the feature catalogManaged: a coordinator will decide which commits are versions
         metadata = replace(snapshot.metadata, configuration=change.configuration)
-        change.configuration = coordinated_by(store, TableConfig(with_features(snapshot.protocol, features), metadata))
+        change.configuration = properties_with_coordinator(
+            store, TableConfig(with_features(snapshot.protocol, features), metadata)
+        )
     if description is not None:
         change.description = description
     protocol = snapshot.protocol
@@ -356,7 +358,7 @@ def _apply_row_tracking(change: _Change) -> None:
         return
     change.lacks_row_ids = count_files_without_ids(change.snapshot) > 0
     if change.lacks_row_ids and change.before.boolean(ROW_TRACKING_ENABLED):  # only another client makes such a table
-        raise suspended_row_tracking(change.snapshot.table_root)
+        raise suspended_row_tracking_error(change.snapshot.table_root)
     # If the table's protocol lacks the feature, files that other writers add in the meantime get no ids.
     change.needs_all_files |= not change.snapshot.config.feature("rowTracking")
     change.configuration = with_id_columns(change.configuration)

@@ -55,13 +55,13 @@ def write_checkpoint(store: ObjectStore, writer: LogWriter, segment: LogSegment,
     unusable: frozenset[str] = frozenset()  # the files of the older checkpoints that could not be read
     while True:
         try:
-            written = _write(store, writer, segment, now_ms)
+            written = _write_by_policy(store, writer, segment, now_ms)
             break
         except CheckpointUnreadableError as error:
             if segment.checkpoint is None:
                 raise
             unusable |= {file.path for file in segment.checkpoint.files}
-            segment = _without(store, segment, unusable, error)
+            segment = _without_unusable(store, segment, unusable, error)
     try:
         writer.put_last_checkpoint(written.version, written.hint)
     except (OSError, DeltaError) as error:  # _last_checkpoint is only a hint
@@ -69,38 +69,42 @@ def write_checkpoint(store: ObjectStore, writer: LogWriter, segment: LogSegment,
     return written
 
 
-def _without(store: ObjectStore, segment: LogSegment, unusable: frozenset[str], error: CheckpointUnreadableError) -> LogSegment:
+def _without_unusable(
+    store: ObjectStore, segment: LogSegment, unusable: frozenset[str], error: CheckpointUnreadableError
+) -> LogSegment:
     """The segment of the same version without the unusable checkpoints. Raises `error` if the version cannot be rebuilt without
     them."""
     try:
-        older = load_segment(store, segment.version, unusable=unusable)
+        older_segment = load_segment(store, segment.version, unusable=unusable)
     except CorruptTableError:
         raise error from None
     _log.warning("%s: a checkpoint is skipped while a new one is written: %s", store.root, error.message)
-    return older
+    return older_segment
 
 
-def _write(store: ObjectStore, writer: LogWriter, segment: LogSegment, now_ms: int) -> WrittenCheckpoint:
+def _write_by_policy(store: ObjectStore, writer: LogWriter, segment: LogSegment, now_ms: int) -> WrittenCheckpoint:
     """Write the checkpoint in the form that the table's policy requires. Raises CheckpointUnreadableError if the segment's older
     checkpoint cannot be read."""
     commits = CommitReader(store, uses_cache=False)
-    older = None if segment.checkpoint is None else open_checkpoint(store, segment.checkpoint, commits)
-    small = protocol_and_metadata(segment, commits, older)
-    transaction_state = transactions_and_domains(segment, commits, older)
-    if small.protocol is None or small.metadata is None:
+    # The older checkpoint, with which the segment begins.
+    older_checkpoint = None if segment.checkpoint is None else open_checkpoint(store, segment.checkpoint, commits)
+    other_actions = protocol_and_metadata(segment, commits, older_checkpoint)
+    transaction_state = transactions_and_domains(segment, commits, older_checkpoint)
+    if other_actions.protocol is None or other_actions.metadata is None:
         raise CorruptTableError(
             f"No checkpoint of version {segment.version} of the table at {segment.table_root} can be written: its log holds no "
-            f"{'protocol' if small.protocol is None else 'metadata'}. Restore the missing files of the log.",
+            f"{'protocol' if other_actions.protocol is None else 'metadata'}. Restore the missing files of the log.",
             version=segment.version,
         )
-    config = TableConfig(small.protocol, small.metadata)
-    small.transactions, small.domains = _live_transactions(config, transaction_state, now_ms), transaction_state.domains
+    config = TableConfig(other_actions.protocol, other_actions.metadata)
+    other_actions.transactions = _live_transactions(config, transaction_state, now_ms)
+    other_actions.domains = transaction_state.domains
     state = FileState(
-        segment, commits, older, RowShape.of(config), now_ms - retention_ms(config.properties, DELETED_FILE_RETENTION)
+        segment, commits, older_checkpoint, RowShape.of(config), now_ms - retention_ms(config.properties, DELETED_FILE_RETENTION)
     )
     if uses_v2(config):
-        return write_v2_checkpoint(writer, WrittenCheckpoint(segment.version, small), state, RowShape.of(config), now_ms)
-    return _write_classic(writer, WrittenCheckpoint(segment.version, small), state, RowShape.of(config))
+        return write_v2_checkpoint(writer, WrittenCheckpoint(segment.version, other_actions), state, RowShape.of(config), now_ms)
+    return _write_classic(writer, WrittenCheckpoint(segment.version, other_actions), state, RowShape.of(config))
 
 
 def uses_v2(config: TableConfig) -> bool:
@@ -109,7 +113,8 @@ def uses_v2(config: TableConfig) -> bool:
 
 
 def _live_transactions(config: TableConfig, state: StateWithoutFiles, now_ms: int) -> dict[str, Any]:
-    """The transactions that are within the table's retention time. A transaction without a time is always retained."""
+    """The transaction identifiers (SetTransaction by application) that are within the table's retention time. An identifier
+    without a time is always retained."""
     retention = interval_property(config.properties, SET_TRANSACTION_RETENTION, None)
     if retention is None:
         return dict(state.transactions)
@@ -122,6 +127,7 @@ def _live_transactions(config: TableConfig, state: StateWithoutFiles, now_ms: in
 
 
 def _write_classic(writer: LogWriter, written: WrittenCheckpoint, state: FileState, shape: RowShape) -> WrittenCheckpoint:
+    """Write the checkpoint as one file. Returns `written` with its counts filled in. shape: the form of the add rows."""
     types = {
         "protocol": PROTOCOL_TYPE,
         "metaData": METADATA_TYPE,
@@ -131,7 +137,7 @@ def _write_classic(writer: LogWriter, written: WrittenCheckpoint, state: FileSta
         "remove": REMOVE_TYPE,
     }
     file = RowFile(types, shape.settings)
-    for name, rows in rows_of_state(written.small).items():
+    for name, rows in rows_of_state(written.other_actions).items():
         file.write(name, as_rows(rows, types[name]))
     for adds in prefetch(_all_adds(state)):
         written.count_adds(adds)
@@ -145,6 +151,8 @@ def _write_classic(writer: LogWriter, written: WrittenCheckpoint, state: FileSta
 
 
 def _all_adds(state: FileState) -> Iterator[pa.StructArray]:
+    """All live files, batch by batch: first those of the commits, because they decide which of the older checkpoint's are
+    live."""
     yield from state.commit_adds()
     for part in state.parts:
         yield from state.checkpoint_adds(part)

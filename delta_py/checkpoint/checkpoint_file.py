@@ -16,24 +16,33 @@ import pyarrow.parquet as pq
 from delta_py.log.reconciliation import StateWithoutFiles
 from delta_py.protocol.parquet_settings import ParquetSettings
 
-_FEW_ROWS = 10_000  # small pieces share a row group of up to this many rows: each group costs some sixty column chunks
+_ROWS_PER_GROUP = 10_000  # small pieces share a row group of up to this many rows: each group costs some sixty column chunks
 # Leaves of file actions with few distinct values. Only these leaves are dictionary-encoded.
-_FEW_VALUES = ("partitionValues.key_value.key", "partitionValues.key_value.value", "tags.key_value.key", "clusteringProvider")
+_REPETITIVE_LEAVES = (
+    "partitionValues.key_value.key",
+    "partitionValues.key_value.value",
+    "tags.key_value.key",
+    "clusteringProvider",
+)
 
 
 @dataclass(slots=True)
 class WrittenCheckpoint:
-    """The contents of a checkpoint. small: the newest action of each kind other than files. file_count, table_bytes: number and
-    total size of the live files. action_count: rows, including those of sidecars. size_bytes: size of the checkpoint's files."""
+    """What a checkpoint contains. The counts are filled in while it is written.
+
+    small: the newest action of each kind other than files. file_count, table_bytes: number and total size of the live files.
+    action_count: rows, including those of sidecars. size_bytes: size of the checkpoint's files, including sidecars.
+    """
 
     version: int
-    small: StateWithoutFiles
+    other_actions: StateWithoutFiles
     file_count: int = 0
     table_bytes: int = 0
     action_count: int = 0
     size_bytes: int = 0
 
     def count_adds(self, adds: pa.StructArray) -> None:
+        """Add the files of a batch of add rows to the counts."""
         self.file_count += len(adds)
         self.table_bytes += pc.sum(adds.field("size")).as_py() or 0
 
@@ -49,53 +58,55 @@ class RowFile:
     def __init__(self, types: Mapping[str, pa.DataType], settings: ParquetSettings) -> None:
         self._types, self._sink, self.row_count = types, pa.BufferOutputStream(), 0
         schema = pa.schema(list(types.items()))
-        plain = [f"{action}.{leaf}" for action in ("add", "remove") for leaf in _FEW_VALUES]
+        dictionary_leaves = [f"{action}.{leaf}" for action in ("add", "remove") for leaf in _REPETITIVE_LEAVES]
         self._writer = pq.ParquetWriter(
             self._sink,
             schema,
             compression=settings.codec,
             data_page_version=settings.page_version,
-            use_dictionary=plain,
+            use_dictionary=dictionary_leaves,
             write_page_checksum=True,
             store_schema=False,
         )
         self._schema = schema
-        self._waiting: list[pa.Table] = []
-        self._waiting_rows = 0
+        self._buffered_tables: list[pa.Table] = []
+        self._buffered_rows = 0
 
     def write(self, name: str, rows: pa.StructArray) -> None:
         """Write rows of one action; the other columns are null. Small pieces share a row group."""
         if len(rows) == 0:
             return
-        if self._waiting_rows + len(rows) > _FEW_ROWS:
+        if self._buffered_rows + len(rows) > _ROWS_PER_GROUP:
             self._end_row_group()
         columns = [rows if kind == name else pa.nulls(len(rows), self._types[kind]) for kind in self._types]
-        self._waiting.append(pa.Table.from_arrays(columns, schema=self._schema))
-        self._waiting_rows += len(rows)
+        self._buffered_tables.append(pa.Table.from_arrays(columns, schema=self._schema))
+        self._buffered_rows += len(rows)
         self.row_count += len(rows)
-        if self._waiting_rows >= _FEW_ROWS:
+        if self._buffered_rows >= _ROWS_PER_GROUP:
             self._end_row_group()
 
     def _end_row_group(self) -> None:
-        if self._waiting:
-            self._writer.write_table(pa.concat_tables(self._waiting))
-        self._waiting, self._waiting_rows = [], 0
+        """Write the buffered rows as one row group."""
+        if self._buffered_tables:
+            self._writer.write_table(pa.concat_tables(self._buffered_tables))
+        self._buffered_tables, self._buffered_rows = [], 0
 
     def close(self) -> bytes:
+        """The complete Parquet file."""
         self._end_row_group()
         self._writer.close()
         data: bytes = self._sink.getvalue().to_pybytes()
         return data
 
 
-def rows_of_state(small: StateWithoutFiles) -> dict[str, list[dict[str, Any]]]:
+def rows_of_state(other_actions: StateWithoutFiles) -> dict[str, list[dict[str, Any]]]:
     """All actions except file actions, as JSON objects by kind."""
-    assert small.protocol is not None and small.metadata is not None
+    assert other_actions.protocol is not None and other_actions.metadata is not None
     return {
-        "protocol": [small.protocol.to_json()],
-        "metaData": [small.metadata.to_json()],
-        "txn": [transaction.to_json() for transaction in small.transactions.values()],
-        "domainMetadata": [domain.to_json() for domain in small.domains.values()],
+        "protocol": [other_actions.protocol.to_json()],
+        "metaData": [other_actions.metadata.to_json()],
+        "txn": [transaction.to_json() for transaction in other_actions.transactions.values()],
+        "domainMetadata": [domain.to_json() for domain in other_actions.domains.values()],
     }
 
 

@@ -39,7 +39,7 @@ from delta_py.storage.store import ObjectStore
 COMPARE_SECONDS = 20.0
 _TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
 # The kinds of actions other than files, with their parsers.
-_SMALL: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
+_PARSERS: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
     "protocol": Protocol.from_json,
     "metaData": Metadata.from_json,
     "txn": SetTransaction.from_json,
@@ -50,26 +50,25 @@ _SMALL: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
 def fault_of(store: ObjectStore, checkpoint: Checkpoint, listing: Listing, *, clock: Callable[[], float]) -> str | None:
     """Why the log before the checkpoint must not be deleted; None if it may be deleted.
 
-    listing: the whole log up to the checkpoint. clock: seconds.
+    listing: the whole log up to the checkpoint. clock: the time in seconds, for the limit COMPARE_SECONDS.
     This reads the whole checkpoint except the statistics. Raises CorruptTableError if it cannot be read.
     """
     hint = read_last_checkpoint(store)
-    recorded = replace(
-        checkpoint,
-        checksum=listing.checksums.get(checkpoint.version),
-        hint=hint if hint is not None and hint.version == checkpoint.version else None,
-    )
-    reader = CheckpointReader(recorded, CommitReader(store, uses_cache=False))
+    if hint is not None and hint.version != checkpoint.version:
+        hint = None
+    checksum_file = listing.checksums.get(checkpoint.version)
+    checkpoint_with_records = replace(checkpoint, checksum=checksum_file, hint=hint)
+    reader = CheckpointReader(checkpoint_with_records, CommitReader(store, uses_cache=False))
     contents = _read_contents(reader)
     if contents.state.protocol is None or contents.state.metadata is None:
         return "it holds no protocol or no metadata"
-    checksum = None if recorded.checksum is None else read_checksum(store, recorded.checksum)
+    checksum = None if checksum_file is None else read_checksum(store, checksum_file)
     if checksum is not None:
         return _fault_by_checksum(contents, checksum)
-    if recorded.hint is not None and recorded.hint.file_count is not None:
-        return _unless_equal("files", recorded.hint.file_count, contents.file_count)
-    if recorded.hint is not None and recorded.hint.action_count is not None and reader.action_count is not None:
-        return _unless_equal("actions", recorded.hint.action_count, reader.action_count)
+    if hint is not None and hint.file_count is not None:
+        return _fault_of_count("files", hint.file_count, contents.file_count)
+    if hint is not None and hint.action_count is not None and reader.action_count is not None:
+        return _fault_of_count("actions", hint.action_count, reader.action_count)
     return _fault_by_log(store, reader, contents.state, listing, clock)
 
 
@@ -85,7 +84,8 @@ def fault_by_log(store: ObjectStore, checkpoint: Checkpoint, listing: Listing, *
     return _fault_by_log(store, reader, contents.state, listing, clock)
 
 
-def _unless_equal(noun: str, recorded_count: int, actual_count: int) -> str | None:
+def _fault_of_count(noun: str, recorded_count: int, actual_count: int) -> str | None:
+    """The fault if the checkpoint has another count than `_last_checkpoint` says; otherwise None. noun: what is counted."""
     if recorded_count == actual_count:
         return None
     return f"it holds {actual_count} {noun}, but _last_checkpoint says {recorded_count}"
@@ -106,7 +106,7 @@ def _read_contents(reader: CheckpointReader) -> _Contents:
     for raw in reader.files(RequestedStats()):
         file_count += raw.files.num_rows
         size_bytes += pc.sum(raw.files["size"]).as_py() or 0
-    for name, parse in _SMALL.items():
+    for name, parse in _PARSERS.items():
         for row in reader.rows(name):
             state.apply_older(parse(row))
     return _Contents(file_count, size_bytes, state)
@@ -136,6 +136,7 @@ def _fault_by_log(
     """How the checkpoint contradicts the log before it; None if it does not, or if there is no such log. The log may begin
     with an older checkpoint; if that one cannot be read, the next older one is used.
     """
+    # unusable: the checkpoint itself, which must not prove itself, and older ones that cannot be read.
     deadline, unusable = clock() + COMPARE_SECONDS, frozenset(file.path for file in reader.checkpoint.files)
     batches = [file_keys(pa.Table.from_batches([raw.files])) for raw in reader.files(RequestedStats())]
     checkpoint_keys = pa.chunked_array(batches, pa.large_string())
@@ -147,7 +148,7 @@ def _fault_by_log(
             return None
         segment, is_whole = segment_before
         try:
-            log = _Log(store, segment, is_whole, lambda: clock() > deadline)
+            log = _LogBefore(store, segment, is_whole, lambda: clock() > deadline)
             return log.fault_of_files(checkpoint_keys) or log.fault_of_state(state)
         except CheckpointUnreadableError:
             assert segment.checkpoint is not None, "no other checkpoint is read"
@@ -175,17 +176,17 @@ def _log_before(
         return LogSegment(store.root, checkpoint.version, None, commits, commits[-1]), False
 
 
-class _Log:
+class _LogBefore:
     """The log before a checkpoint, for comparison with the checkpoint.
 
     is_whole: the log contains everything that the version holds. is_late: whether reading must stop now.
     """
 
-    def __init__(self, store: ObjectStore, segment: LogSegment, is_whole: bool, is_late: Callable[[], bool]) -> None:
-        self._segment, self._is_whole, self._is_late = segment, is_whole, is_late
+    def __init__(self, store: ObjectStore, segment: LogSegment, is_whole: bool, is_time_over: Callable[[], bool]) -> None:
+        self._segment, self._is_whole, self._is_time_over = segment, is_whole, is_time_over
         self._commits = CommitReader(store, uses_cache=False)
         older = segment.checkpoint
-        self._older = None if older is None else open_checkpoint(store, older, self._commits)
+        self._older_checkpoint = None if older is None else open_checkpoint(store, older, self._commits)
 
     def fault_of_files(self, checkpoint_keys: pa.ChunkedArray) -> str | None:
         """How the checkpoint's files differ from those of the log before it; None if they do not. Raises
@@ -194,25 +195,29 @@ class _Log:
         live: set[str] = set()  # keys of files that a commit added, and that no newer commit removed
         seen: set[str] = set()  # keys in all commits that were read, newest commit first
         for _, pieces in replay(self._segment, self._commits, self._commits.file_actions):
-            if self._is_late():
+            if self._is_time_over():
                 return f"it has no version checksum, and reading the log before it takes more than {COMPARE_SECONDS:.0f} seconds"
             keys: set[str] = set()
             for piece in pieces:
+                # A key in `seen` is not live: a newer commit removed the file, or added it again and so already counted it.
                 live.update(key for key in piece.add_keys if key not in seen)
                 keys.update(piece.add_keys, piece.remove_keys)
             seen |= keys
-        fault = _first(live, checkpoint_keys, is_present=False, text="it lacks the file {}, which a commit added")
-        fault = fault or _first(
+        fault = _first_fault(live, checkpoint_keys, is_present=False, text="it lacks the file {}, which a commit added")
+        fault = fault or _first_fault(
             seen - live, checkpoint_keys, is_present=True, text="it holds the file {}, which a commit removed"
         )
-        return fault or self._fault_of_the_rest(checkpoint_keys, live, seen)
+        return fault or self._fault_of_older_files(checkpoint_keys, live, seen)
 
-    def _fault_of_the_rest(self, checkpoint_keys: pa.ChunkedArray, live: set[str], seen: set[str]) -> str | None:
-        """Check the files of the older checkpoint that no commit mentions. If the log is complete, no other files may exist."""
+    def _fault_of_older_files(self, checkpoint_keys: pa.ChunkedArray, live: set[str], seen: set[str]) -> str | None:
+        """Check the files of the older checkpoint that no commit mentions. If the log is complete, no other files may exist.
+
+        live, seen: as in fault_of_files.
+        """
         count = len(live)
         for keys in self._older_keys(seen):
             count += len(keys)
-            fault = _first(keys, checkpoint_keys, is_present=False, text="it lacks the file {} of the checkpoint before it")
+            fault = _first_fault(keys, checkpoint_keys, is_present=False, text="it lacks the file {} of the checkpoint before it")
             if fault is not None:
                 return fault
         if self._is_whole and count != len(checkpoint_keys):
@@ -220,25 +225,26 @@ class _Log:
         return None
 
     def _older_keys(self, seen: set[str]) -> Iterator[pa.Array]:
-        if self._older is not None:
-            for batch in CheckpointFiles(self._older, RequestedStats(), seen):
+        """The keys of the older checkpoint's files that are not in `seen`, batch by batch."""
+        if self._older_checkpoint is not None:
+            for batch in CheckpointFiles(self._older_checkpoint, RequestedStats(), seen):
                 yield file_keys(pa.Table.from_batches([batch.files]))
 
     def fault_of_state(self, state: StateWithoutFiles) -> str | None:
         """How the checkpoint's actions other than files contradict the log before it; None if they do not. Raises as
         fault_of_files."""
-        log_state = protocol_and_metadata(self._segment, self._commits, self._older)
+        log_state = protocol_and_metadata(self._segment, self._commits, self._older_checkpoint)
         # A log that is not whole may hold no protocol or no metadata.
         if log_state.protocol not in (None, state.protocol):
             return "its protocol is not that of the log before it"
         assert state.metadata is not None
-        if log_state.metadata is not None and _meaning(log_state.metadata) != _meaning(state.metadata):
+        if log_state.metadata is not None and _compared_fields(log_state.metadata) != _compared_fields(state.metadata):
             return "its metadata is not that of the log before it"
-        small = transactions_and_domains(self._segment, self._commits, self._older)
-        return _fault_of_state(state, small.transactions, small.domains, "the log before it")
+        log_actions = transactions_and_domains(self._segment, self._commits, self._older_checkpoint)
+        return _fault_of_state(state, log_actions.transactions, log_actions.domains, "the log before it")
 
 
-def _first(keys: Iterable[str] | pa.Array, checkpoint_keys: pa.ChunkedArray, *, is_present: bool, text: str) -> str | None:
+def _first_fault(keys: Iterable[str] | pa.Array, checkpoint_keys: pa.ChunkedArray, *, is_present: bool, text: str) -> str | None:
     """The message for the first of the keys that the checkpoint has (is_present) or lacks (not is_present); None if there is no
     such key. text: the message, with {} for the key's path."""
     listed = pa.array(keys, pa.large_string())
@@ -246,19 +252,25 @@ def _first(keys: Iterable[str] | pa.Array, checkpoint_keys: pa.ChunkedArray, *, 
     return None if place < 0 else text.format(repr(path_of(listed[place].as_py())))
 
 
-def _meaning(metadata: Metadata) -> tuple[object, ...]:
+def _compared_fields(metadata: Metadata) -> tuple[object, ...]:
+    """The fields that decide how the table is read and written. The others, such as the description, do no harm if they
+    differ."""
     return metadata.id, metadata.schema_string, metadata.partition_columns, dict(metadata.configuration)
 
 
 def _fault_of_state(
     state: StateWithoutFiles, transactions: Mapping[str, SetTransaction], domains: Mapping[str, DomainMetadata], source: str
 ) -> str | None:
-    """Compare transactions and domains. Expired transactions may be missing."""
+    """How the checkpoint's transaction identifiers and metadata domains contradict those of another record; None if they do not.
+
+    state: of the checkpoint. transactions, domains: of the other record, by application and by name. source: the record's name
+    for the message. If the table lets transaction identifiers expire, the checkpoint may lack some.
+    """
     assert state.metadata is not None
-    may_lack = _TRANSACTION_RETENTION in state.metadata.configuration
+    may_lack_transactions = _TRANSACTION_RETENTION in state.metadata.configuration
     for app_id, transaction in transactions.items():
         in_checkpoint = state.transactions.get(app_id)
-        is_lacking = in_checkpoint is None and not may_lack
+        is_lacking = in_checkpoint is None and not may_lack_transactions
         if is_lacking or (in_checkpoint is not None and in_checkpoint.version != transaction.version):
             return f"{source} has version {transaction.version} of the transactions of {app_id!r}, but the checkpoint does not"
     for name, domain in domains.items():

@@ -28,7 +28,7 @@ from delta_py.log.checkpoint_content.checkpoint_rows import (
 )
 from delta_py.log.checkpoint_content.parquet_part import ParquetPart
 from delta_py.log.commit_reader import CommitReader
-from delta_py.log.file_keys import NO_KEYS, EachOnce, both
+from delta_py.log.file_keys import NO_KEYS, EachOnce, intersect_masks
 from delta_py.log.reconciliation import SeenKeys, replay
 from delta_py.log.segment import LogSegment
 
@@ -54,7 +54,7 @@ class FileState:
     ) -> None:
         self._segment, self._commits, self._checkpoint = segment, commits, checkpoint
         self._shape, self._oldest_tombstone_ms = shape, oldest_tombstone_ms
-        self._seen: set[str] = set()
+        self._seen: set[str] = set()  # keys of all file actions of the commits that were read, newest commit first
         self._tombstones: list[Columns] = []
         self._keys = SeenKeys(self._seen)
         self._each_once = EachOnce(NO_KEYS if checkpoint is None else checkpoint.repeated_keys)
@@ -63,22 +63,23 @@ class FileState:
 
     def commit_adds(self) -> Iterator[pa.StructArray]:
         """The live adds of the commits after the older checkpoint."""
-        waiting: list[dict[str, Any]] = []
+        waiting_adds: list[dict[str, Any]] = []
         for file, rows in replay(self._segment, self._commits, self._commits.file_rows):
             commit_keys: set[str] = set()
             for piece in rows:
-                waiting += self._fresh(piece.adds, piece.add_keys)
-                self._keep_tombstones(removes_from_json(file, self._fresh(piece.removes, piece.remove_keys)))
+                waiting_adds += self._not_overridden(piece.adds, piece.add_keys)
+                self._collect_tombstones(removes_from_json(file, self._not_overridden(piece.removes, piece.remove_keys)))
                 commit_keys.update(piece.add_keys, piece.remove_keys)
-                if len(waiting) >= _JOINED_ROWS:
-                    yield self._rows(adds_from_json(file, waiting))
-                    waiting = []
-            self._seen |= commit_keys
-        if waiting:
-            yield self._rows(adds_from_json(self._segment.last_commit, waiting))
+                if len(waiting_adds) >= _JOINED_ROWS:
+                    yield self._as_add_rows(adds_from_json(file, waiting_adds))
+                    waiting_adds = []
+            self._seen |= commit_keys  # only now: the pieces of one commit do not undo each other (commit_reader.py)
+        if waiting_adds:
+            yield self._as_add_rows(adds_from_json(self._segment.last_commit, waiting_adds))
         self._keys = SeenKeys(self._seen)
 
-    def _fresh(self, bodies: list[dict[str, Any]], keys: list[str]) -> list[dict[str, Any]]:
+    def _not_overridden(self, bodies: list[dict[str, Any]], keys: list[str]) -> list[dict[str, Any]]:
+        """The actions that no newer commit overrides. keys: of the actions (file_keys)."""
         return [body for body, key in zip(bodies, keys, strict=True) if key not in self._seen]
 
     @property
@@ -97,11 +98,12 @@ class FileState:
     def checkpoint_adds(self, part: Part) -> Iterator[pa.StructArray]:
         """The adds of one file of the older checkpoint that are still live and were not yielded before."""
         for columns in self._part_adds(part):
-            live = self._live(columns, self._each_once)
+            live = self._live_columns(columns, self._each_once)
             if len(live["path"]):
-                yield self._rows(live)
+                yield self._as_add_rows(live)
 
     def _part_adds(self, part: Part) -> Iterator[Columns]:
+        """The adds of one file of the older checkpoint, live or not, batch by batch."""
         if isinstance(part, ParquetPart):
             yield from adds_of_part(part, self._shape)
             return
@@ -109,24 +111,28 @@ class FileState:
             yield adds_from_json(part.file, rows.adds)
 
     def is_untouched(self, part: ParquetPart) -> bool:
-        """Whether neither a newer action nor another row of the older checkpoint mentions a file that this part adds."""
+        """Whether neither a newer action nor another row of the older checkpoint mentions a file that this part adds. Then all
+        its adds are still live, and a new checkpoint can name the part again."""
         leaves = [name for name in ("path", "deletionVector") if part.has_leaf("add", name)]
         for batch in part.columns("add", leaves, 65_536):
             keys = keys_of(batch)
-            mask = self._keys.unseen([keys])
-            if self._each_once.holds(keys) or (mask is not None and mask.false_count):
+            mask = self._keys.unseen_mask([keys])
+            if self._each_once.has_repeated(keys) or (mask is not None and mask.false_count):
                 return False
         return True
 
-    def _live(self, columns: Columns, each_once: EachOnce | None = None) -> Columns:
+    def _live_columns(self, columns: Columns, each_once: EachOnce | None = None) -> Columns:
         """The rows that no newer action mentions. With each_once, rows that were yielded before are left out too."""
         repeats = each_once if each_once is not None and each_once.is_needed else None
         if not len(columns["path"]) or not (self._seen or repeats):
             return columns
         keys = keys_of(columns)
-        return _filtered(columns, both(self._keys.unseen([keys]), None if repeats is None else repeats.mask(keys)))
+        return _filter_columns(
+            columns, intersect_masks(self._keys.unseen_mask([keys]), None if repeats is None else repeats.mask(keys))
+        )
 
-    def _rows(self, columns: Columns) -> pa.StructArray:
+    def _as_add_rows(self, columns: Columns) -> pa.StructArray:
+        """The adds as rows of the new checkpoint."""
         return add_rows(columns, self._shape)
 
     # ------------------------------------------------------------ removes
@@ -137,25 +143,28 @@ class FileState:
             yield remove_rows(columns)
         for part in self.parts:
             for columns in self._part_removes(part):
-                live = self._live(self._unexpired(columns))
+                live = self._live_columns(self._unexpired(columns))
                 if len(live["path"]):
                     yield remove_rows(live)
 
     def _part_removes(self, part: Part) -> Iterable[Columns]:
+        """The removes of one file of the older checkpoint, live or not, batch by batch."""
         if isinstance(part, ParquetPart):
             return removes_of_part(part)
         return (removes_from_json(part.file, rows.removes) for rows in part.file_rows())
 
-    def _keep_tombstones(self, columns: Columns) -> None:
+    def _collect_tombstones(self, columns: Columns) -> None:
+        """Keep the removes of a commit in memory until `removes` yields them. Expired ones are dropped."""
         tombstones = self._unexpired(columns)
         if len(tombstones["path"]):
             self._tombstones.append(tombstones)
 
     def _unexpired(self, columns: Columns) -> Columns:
-        fresh = pc.fill_null(pc.greater(columns["deletionTimestamp"], self._oldest_tombstone_ms), False)
-        return _filtered(columns, None if fresh.false_count == 0 else fresh)
+        """The removes that are not expired. A remove without a time is expired."""
+        is_unexpired = pc.fill_null(pc.greater(columns["deletionTimestamp"], self._oldest_tombstone_ms), False)
+        return _filter_columns(columns, None if is_unexpired.false_count == 0 else is_unexpired)
 
 
-def _filtered(columns: Columns, mask: pa.BooleanArray | None) -> Columns:
-    """mask: None keeps all rows."""
+def _filter_columns(columns: Columns, mask: pa.BooleanArray | None) -> Columns:
+    """The rows for which the mask is true. None keeps all rows."""
     return columns if mask is None else {name: array.filter(mask) for name, array in columns.items()}

@@ -66,14 +66,16 @@ class _Sidecars:
             self._close(file)
 
     def _close(self, file: RowFile) -> None:
+        """Store a complete sidecar, and list it."""
         name, data = f"{uuid.uuid4()}.parquet", file.close()
         self.writer.put_sidecar(name, data)
-        self._list(name, len(data), self.now_ms, file.row_count)
+        self._add_action(name, len(data), self.now_ms, file.row_count)
 
     def reuse(self, part: ParquetPart, time_ms: int) -> None:
-        self._list(part.path.removeprefix(f"{SIDECAR_DIRECTORY}/"), part.size_bytes, time_ms, part.row_count)
+        """List a sidecar of the previous checkpoint again. time_ms: its creation time, as the previous checkpoint says."""
+        self._add_action(part.path.removeprefix(f"{SIDECAR_DIRECTORY}/"), part.size_bytes, time_ms, part.row_count)
 
-    def _list(self, name: str, size_bytes: int, time_ms: int, row_count: int) -> None:
+    def _add_action(self, name: str, size_bytes: int, time_ms: int, row_count: int) -> None:
         self.actions.append({"path": encode_path(name), "sizeInBytes": size_bytes, "modificationTime": time_ms})
         self.row_count += row_count
 
@@ -89,21 +91,22 @@ def write_v2_checkpoint(
 
     def new_adds() -> Iterator[pa.StructArray]:
         """The adds that must be written to new sidecars. Sidecars that are reused are listed on the way."""
-        yield from _counted(written, state.commit_adds())
+        yield from _count_batches(written, state.commit_adds())
         for part in state.parts:
             if isinstance(part, ParquetPart) and _is_reusable(part, state, shape):
                 _count_reused(written, part)
                 sidecars.reuse(part, state.sidecar_times.get(part.path, now_ms))
             else:
-                yield from _counted(written, state.checkpoint_adds(part))
+                yield from _count_batches(written, state.checkpoint_adds(part))
 
     sidecars.put("add", prefetch(new_adds()))
     sidecars.put("remove", state.removes())
-    _put_top(writer, written, sidecars)
+    _put_top_level(writer, written, sidecars)
     return written
 
 
-def _counted(written: WrittenCheckpoint, batches: Iterable[pa.StructArray]) -> Iterator[pa.StructArray]:
+def _count_batches(written: WrittenCheckpoint, batches: Iterable[pa.StructArray]) -> Iterator[pa.StructArray]:
+    """Yield the same batches of adds, and count their files in `written`."""
     for batch in batches:
         written.count_adds(batch)
         yield batch
@@ -113,17 +116,18 @@ def _is_reusable(part: ParquetPart, state: FileState, shape: RowShape) -> bool:
     """Whether the new checkpoint can name this sidecar again instead of writing its files."""
     if not part.path.startswith(f"{SIDECAR_DIRECTORY}/"):
         return False
-    if part.row_count < REUSED_ROWS or not _holds_only_adds(part) or not _has_form(part, shape):
+    if part.row_count < REUSED_ROWS or not _holds_only_adds(part) or not _has_required_form(part, shape):
         return False
     return state.is_untouched(part)
 
 
 def _holds_only_adds(part: ParquetPart) -> bool:
-    """Count the nulls in the column add.path: it is null in every row that is not an add."""
+    """Whether all rows are adds. The column add.path is read to decide this, because it is null in every other row; the
+    statistics of Parquet are not trusted."""
     return all(batch["path"].null_count == 0 for batch in part.raw_columns("add", ["path"], 65_536))
 
 
-def _has_form(part: ParquetPart, shape: RowShape) -> bool:
+def _has_required_form(part: ParquetPart, shape: RowShape) -> bool:
     """Whether the adds have the fields that we would write, with the same types of statistics and typed partition values."""
     existing_types = {f.name: f.type for f in part.schema.field("add").type}
     required_types = {f.name: f.type for f in shape.add_type}
@@ -134,12 +138,15 @@ def _has_form(part: ParquetPart, shape: RowShape) -> bool:
 
 
 def _count_reused(written: WrittenCheckpoint, part: ParquetPart) -> None:
+    """Count the files of a reused sidecar in `written`."""
     for batch in part.columns("add", ["path", "size"], 65_536):
         written.file_count += len(batch["path"])
         written.table_bytes += pc.sum(batch["size"]).as_py() or 0
 
 
-def _put_top(writer: LogWriter, written: WrittenCheckpoint, sidecars: _Sidecars) -> None:
+def _put_top_level(writer: LogWriter, written: WrittenCheckpoint, sidecars: _Sidecars) -> None:
+    """Write the top level: the file with all actions except file actions, which names the sidecars. Completes the counts in
+    `written`. The columns add and remove exist, but are null in all rows."""
     types = {
         "checkpointMetadata": CHECKPOINT_METADATA_TYPE,
         "protocol": PROTOCOL_TYPE,
@@ -158,12 +165,12 @@ def _put_top(writer: LogWriter, written: WrittenCheckpoint, sidecars: _Sidecars)
     }
     rows = {
         "checkpointMetadata": [{"version": written.version, "tags": tags}],
-        **rows_of_state(written.small),
+        **rows_of_state(written.other_actions),
         "sidecar": sidecars.actions,
     }
-    top = RowFile(types, sidecars.shape.settings)
+    top_file = RowFile(types, sidecars.shape.settings)
     for name, values in rows.items():
-        top.write(name, as_rows(values, types[name]))
-    data = top.close()
+        top_file.write(name, as_rows(values, types[name]))
+    data = top_file.close()
     writer.put_checkpoint(v2_checkpoint_name(written.version, str(uuid.uuid4()), "parquet"), data)
-    written.action_count, written.size_bytes = top.row_count + sidecars.row_count, len(data) + sidecar_bytes
+    written.action_count, written.size_bytes = top_file.row_count + sidecars.row_count, len(data) + sidecar_bytes

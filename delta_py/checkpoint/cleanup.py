@@ -40,14 +40,15 @@ from delta_py.storage.store import ObjectInfo, ObjectStore
 _log = logging.getLogger("delta_py")
 
 _DAY_MS, _MINUTE_MS = 86_400_000, 60_000
-_STAGED_RETENTION_MS = 7 * _DAY_MS  # a transaction that ends later than this writes its staged commits again
+# How old a staged commit must be to be deleted. A multi-table transaction that ends later writes its staged commits again.
+_STAGED_RETENTION_MS = 7 * _DAY_MS
 # How long one cleanup may delete; the next cleanup deletes the remaining files.
 BUDGET_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class CleanedLog:
-    """first_version: the oldest retained version; None if there was nothing to delete."""
+    """The result of a cleanup. first_version: the oldest retained version; None if there was nothing to delete."""
 
     first_version: int | None = None
     deleted_count: int = 0
@@ -73,43 +74,48 @@ def clean_log(
     _delete_stale_staged(store, now_ms)
     if retention_override_ms is None and not config.properties.boolean("delta.enableExpiredLogCleanup", default=True):
         return CleanedLog()
-    cutoff_ms = _midnight(now_ms - retention_ms(config.properties, LOG_RETENTION))
+    cutoff_ms = _midnight_before(now_ms - retention_ms(config.properties, LOG_RETENTION))
     if retention_override_ms is not None:
         cutoff_ms = (now_ms - retention_override_ms) // _MINUTE_MS * _MINUTE_MS
     newest_expired = _newest_commit_until(store, config, cutoff_ms)
-    checkpoint = None if newest_expired is None else _sound_checkpoint(store, newest_expired, clock)
+    checkpoint = None if newest_expired is None else _newest_verified_checkpoint(store, newest_expired, clock)
     # The feature checkpointProtection forbids a cleanup that ends before this version.
     if checkpoint is None or checkpoint.version < config.properties.integer(PROTECTED_BEFORE, 0):
         return CleanedLog()
-    _put_under_classic_name(store, writer)
+    _put_v2_under_classic_name(store, writer)
     deadline = clock() + BUDGET_SECONDS
-    count, sidecars_may_be_free = 0, False
+    count, has_deleted_checkpoints = 0, False
     for info, kind in _expired_files(store, checkpoint.version):
         if clock() > deadline:
             break
         writer.delete(info.path)
         count += 1
-        sidecars_may_be_free |= kind in (LogKind.CHECKPOINT_V2, LogKind.CHECKPOINT_CLASSIC)
+        has_deleted_checkpoints |= kind in (LogKind.CHECKPOINT_V2, LogKind.CHECKPOINT_CLASSIC)
     # A new sidecar may belong to a checkpoint that is still being written.
-    if sidecars_may_be_free and config.feature("v2Checkpoint"):
-        count += _delete_free_sidecars(store, writer, min(cutoff_ms, _midnight(now_ms - _DAY_MS)))
+    if has_deleted_checkpoints and config.feature("v2Checkpoint"):
+        count += _delete_unused_sidecars(store, writer, min(cutoff_ms, _midnight_before(now_ms - _DAY_MS)))
     return CleanedLog(checkpoint.version, count)
 
 
 def _delete_stale_staged(store: ObjectStore, now_ms: int) -> None:
-    """Delete staged commits of writers that died before ratification, and of abandoned transactions."""
+    """Delete staged commits of writers that died before ratification, and of abandoned transactions.
+
+    A staged commit is a file that a writer has stored and the table's coordinator has not ratified yet. Does nothing if the table
+    has no coordinator, or inside of a multi-table transaction.
+    """
     coordinated = coordination_of(store)
     if coordinated is None or coordinated.transaction is not None:
         return
     tail = coordinated.tail()
-    # These are ratified, and may not be published yet.
-    waiting = set() if tail is None else {f"{STAGED_DIRECTORY}/{commit.name}" for commit in tail.commits}
+    # The paths of staged commits that are ratified. They are versions of the table, and perhaps not published yet.
+    ratified_paths = set() if tail is None else {f"{STAGED_DIRECTORY}/{commit.name}" for commit in tail.commits}
     for info in list(store.list_from(STAGED_DIRECTORY)):
-        if info.path not in waiting and info.modification_time_ms < now_ms - _STAGED_RETENTION_MS:
+        if info.path not in ratified_paths and info.modification_time_ms < now_ms - _STAGED_RETENTION_MS:
             store.delete(info.path)
 
 
-def _midnight(time_ms: int) -> int:
+def _midnight_before(time_ms: int) -> int:
+    """The last midnight UTC at or before a time; ms since 1970."""
     return time_ms - time_ms % _DAY_MS
 
 
@@ -126,7 +132,7 @@ def _newest_commit_until(store: ObjectStore, config: TableConfig, cutoff_ms: int
     return version
 
 
-def _sound_checkpoint(store: ObjectStore, newest: int, clock: Callable[[], float]) -> Checkpoint | None:
+def _newest_verified_checkpoint(store: ObjectStore, newest: int, clock: Callable[[], float]) -> Checkpoint | None:
     """The newest checkpoint at or before a version whose preceding log may be deleted (checkpoint_proof.py).
 
     None if there is no such checkpoint, or no log before it.
@@ -134,7 +140,7 @@ def _sound_checkpoint(store: ObjectStore, newest: int, clock: Callable[[], float
     listing = list_log(store, 0, newest)
     for checkpoint in listing.checkpoints:
         if checkpoint.version not in listing.commits:
-            continue
+            continue  # without its own commit, the version cannot be read
         if next(_expired_files(store, checkpoint.version), None) is None:
             return None  # nothing could be deleted, and an older checkpoint would not change that
         try:
@@ -147,7 +153,7 @@ def _sound_checkpoint(store: ObjectStore, newest: int, clock: Callable[[], float
     return None
 
 
-def _put_under_classic_name(store: ObjectStore, writer: LogWriter) -> None:
+def _put_v2_under_classic_name(store: ObjectStore, writer: LogWriter) -> None:
     """Store the newest checkpoint under a classic name too, if it is V2. Then clients that do not know V2 read the protocol there
     and report it. Without that name, they would only report that the commits that this cleanup deletes are missing.
     Protocol: Handling Backward compatibility while moving to UUID-named v2 Checkpoints.
@@ -173,25 +179,27 @@ def _expired_files(store: ObjectStore, first_retained: int) -> Iterator[tuple[Ob
             return
 
 
-def _delete_free_sidecars(store: ObjectStore, writer: LogWriter, before_ms: int) -> int:
-    """Delete sidecars written before `before_ms` that no checkpoint names, and return their number.
+def _delete_unused_sidecars(store: ObjectStore, writer: LogWriter, before_ms: int) -> int:
+    """Delete sidecars written before `before_ms` (since 1970) that no checkpoint names, and return their number.
 
     Deletes none if any checkpoint cannot be read.
     """
-    used: set[str] = set()
+    used_paths: set[str] = set()
     for checkpoint in list_log(store, 0).checkpoints:
         try:
-            used.update(sidecar.path for sidecar in CheckpointReader(checkpoint, CommitReader(store, uses_cache=False)).sidecars)
+            used_paths.update(
+                sidecar.path for sidecar in CheckpointReader(checkpoint, CommitReader(store, uses_cache=False)).sidecars
+            )
         except CorruptTableError as error:
             _log.warning(
                 "%s: no sidecar is deleted, because a checkpoint that may use it cannot be read: %s", store.root, error.message
             )
             return 0
-    free = [
+    unused_sidecars = [
         info
         for info in store.list_from(SIDECAR_DIRECTORY)
-        if info.path.endswith(".parquet") and info.modification_time_ms < before_ms and info.path not in used
+        if info.path.endswith(".parquet") and info.modification_time_ms < before_ms and info.path not in used_paths
     ]
-    for info in free:
+    for info in unused_sidecars:
         writer.delete(info.path)
-    return len(free)
+    return len(unused_sidecars)

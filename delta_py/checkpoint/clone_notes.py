@@ -66,7 +66,10 @@ def noted(clone: ObjectStore, after: int, source: ObjectStore | None, version: i
     clone's own directory do not count.
     """
     tables = () if source is None else (source,)
-    notes = [(table, leave_note(table, clone.root, version, after)) for table in (*tables, *_tables_of(clone, paths, tables))]
+    # Pairs of a table and the path of its note, None if no note could be written.
+    notes = [
+        (table, leave_note(table, clone.root, version, after)) for table in (*tables, *_tables_with_files(clone, paths, tables))
+    ]
     try:
         yield
     except CommitOutcomeUnknownError:  # the commit may exist, so the notes must remain
@@ -77,10 +80,11 @@ def noted(clone: ObjectStore, after: int, source: ObjectStore | None, version: i
         raise
 
 
-def _tables_of(clone: ObjectStore, paths: Iterable[str], known_tables: Iterable[ObjectStore]) -> Iterator[ObjectStore]:
-    """The tables whose directories contain the files with absolute paths, without the clone and the known tables.
+def _tables_with_files(clone: ObjectStore, paths: Iterable[str], known_tables: Iterable[ObjectStore]) -> Iterator[ObjectStore]:
+    """The tables whose directories contain files of the clone, except the clone itself and the known tables.
 
-    A directory that cannot be read is left out, with a warning.
+    paths: of the clone's files; only absolute ones count, because the others are in the clone's own directory. A directory that
+    cannot be read is left out, with a warning.
     """
     roots, checked_directories = [table.root for table in (clone, *known_tables)], set[str]()
     for directory in sorted({path.rpartition("/")[0] for path in paths if is_absolute(path)}):
@@ -111,21 +115,22 @@ def leave_note(store: ObjectStore, clone: str, version: int, after: int) -> str 
     """
     path = f"{CLONE_DIRECTORY}/{version:020}-{uuid.uuid4().hex}.json"
     if not in_reach(store.root, clone):
-        _warn(store, clone, "it lies in another kind of store, or in another account")
+        _warn_of_missing_note(store, clone, "it lies in another kind of store, or in another account")
         return None
     now_ms = time.time_ns() // 1_000_000
     text = {"clone": clone, "source": store.root, "version": version, "after": after, "clonedAt": now_ms}
     try:
         store.put(path, json.dumps(text).encode())
     except StorageError as error:
-        _warn(store, clone, error.message)
+        _warn_of_missing_note(store, clone, error.message)
         return None
     except OSError as error:  # the note may have been written nevertheless
-        _warn(store, clone, str(error))
+        _warn_of_missing_note(store, clone, str(error))
     return path
 
 
-def _warn(store: ObjectStore, clone: str, reason: str) -> None:
+def _warn_of_missing_note(store: ObjectStore, clone: str, reason: str) -> None:
+    """Log that a clone may lose files, because its note is missing. store: of the table whose files it reads."""
     subject = "VACUUM of this table may not know of the shallow clone at"
     _log.warning("%s: %s %s, and then deletes files that it reads: %s", store.root, subject, clone, reason)
 

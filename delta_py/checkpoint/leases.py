@@ -37,8 +37,9 @@ DEFAULT_SECONDS = 3_600
 MOST_SECONDS = 86_400
 LEAST_SECONDS = 3
 
-_NAME = re.compile(r"([0-9]{20})-([0-9]{1,6})s-[0-9a-f]{32}\.lease", re.ASCII)
-_RENEWALS = 3  # in the time of a lease: one may fail
+# The name of a lease file: version, duration in seconds, id.
+_FILE_NAME = re.compile(r"([0-9]{20})-([0-9]{1,6})s-[0-9a-f]{32}\.lease", re.ASCII)
+_RENEWALS = 3  # how often a lease is renewed before it would end, so that one renewal may fail
 
 _log = logging.getLogger("delta_py")
 
@@ -74,7 +75,7 @@ class Leases:
 
 def _read_name(info: ObjectInfo) -> tuple[int, int]:
     """The version and the duration in seconds, from the file's name."""
-    name = _NAME.fullmatch(info.path.rpartition("/")[2])
+    name = _FILE_NAME.fullmatch(info.path.rpartition("/")[2])
     return (0, MOST_SECONDS) if name is None else (int(name[1]), min(int(name[2]), MOST_SECONDS))
 
 
@@ -98,9 +99,10 @@ def delete_expired(store: ObjectStore, leases: Leases, now_ms: int) -> None:
 # ---------------------------------------------------------------- one lease
 
 
-def _version_of_all(store: ObjectStore, version: int) -> int:
-    """The version as VACUUM knows it. VACUUM does not know versions that an open multi-table transaction wrote itself. Apart from
-    its own files, such a transaction reads files of the version with which it began."""
+def _version_for_vacuum(store: ObjectStore, version: int) -> int:
+    """The version to lease for a reader of `version`. It is the same version, unless the reader is in an open multi-table
+    transaction: VACUUM does not know the versions that the transaction wrote itself. Apart from its own files, the transaction
+    reads files of the version with which it began."""
     coordinated = coordination_of(store)
     tail = None if coordinated is None or coordinated.transaction is None else coordinated.last_tail
     return version if tail is None or tail.base is None else min(version, tail.base)
@@ -108,8 +110,8 @@ def _version_of_all(store: ObjectStore, version: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A value that can be sent to other processes. Every process that has it may renew the lease. began_ms: when the lease was
-    created, ms since 1970."""
+    """One lease, as a value that can be sent to other processes. Every process that has it may renew the lease. began_ms: when
+    the lease was created, ms since 1970. seconds: how long the lease lasts after it was written."""
 
     store: ObjectStore
     version: int
@@ -128,7 +130,7 @@ class Lease:
 
     @property
     def path(self) -> str:
-        return f"{LEASE_DIRECTORY}/{_version_of_all(self.store, self.version):020}-{self.seconds}s-{self.id}.lease"
+        return f"{LEASE_DIRECTORY}/{_version_for_vacuum(self.store, self.version):020}-{self.seconds}s-{self.id}.lease"
 
     @property
     def pause_seconds(self) -> float:
@@ -182,7 +184,7 @@ class HeldLease:
         due_ms = lease.began_ms + lease.pause_seconds * 1000 - time.time_ns() // 1_000_000
         wait_seconds = max(0.0, due_ms / 1000) if is_shared else lease.pause_seconds
         self._is_written = is_shared or lease.put()
-        threading.Thread(target=self._keep, args=(wait_seconds,), name="delta_py-lease", daemon=True).start()
+        threading.Thread(target=self._renew_until_end, args=(wait_seconds,), name="delta_py-lease", daemon=True).start()
 
     def move(self, version: int) -> None:
         """The reader has reached a version. A later version is written at the next renewal, because the lease of the earlier
@@ -193,13 +195,14 @@ class HeldLease:
                 self._write()
 
     def release(self) -> None:
+        """End the lease. Only the first call deletes its file, and no call does if other processes renew it."""
         with self._lock:
             has_ended = self._ended.is_set()
             self._ended.set()
         if self._is_written and not self._is_shared and not has_ended:
             self._lease.end()
 
-    def _keep(self, wait_seconds: float) -> None:
+    def _renew_until_end(self, wait_seconds: float) -> None:
         """Write the lease again and again, so that it does not expire."""
         while not self._ended.wait(wait_seconds):
             wait_seconds = self._lease.pause_seconds
@@ -209,11 +212,11 @@ class HeldLease:
 
     def _write(self) -> None:
         """Write the lease with the version that is read now. The earlier file is removed only when the new one exists."""
-        current, moved = self._lease, replace(self._lease, version=self._version)
-        if moved.put():
-            self._lease, was_written, self._is_written = moved, self._is_written, True
-            if was_written and current.path != moved.path:
-                current.end()
+        current_lease, new_lease = self._lease, replace(self._lease, version=self._version)
+        if new_lease.put():
+            self._lease, was_written, self._is_written = new_lease, self._is_written, True
+            if was_written and current_lease.path != new_lease.path:
+                current_lease.end()
 
     def __enter__(self) -> Self:
         return self

@@ -36,19 +36,20 @@ def tombstones(segment: LogSegment, commits: CommitReader, checkpoint: Checkpoin
     Raises CheckpointUnreadableError, CorruptTableError."""
     for file, rows in replay(segment, commits, commits.file_rows):
         for piece in rows:
-            yield _batch(removes_from_json(file, piece.removes))
+            yield _tombstone_batch(removes_from_json(file, piece.removes))
     for part in [] if checkpoint is None else [*checkpoint.top, *checkpoint.sidecars]:
         if isinstance(part, ParquetPart):
-            yield from map(_batch, removes_of_part(part))
+            yield from map(_tombstone_batch, removes_of_part(part))
         else:
-            yield from (_batch(removes_from_json(part.file, rows.removes)) for rows in part.file_rows())
+            yield from (_tombstone_batch(removes_from_json(part.file, rows.removes)) for rows in part.file_rows())
 
 
 def tombstones_of_commit(commits: CommitReader, file: LogFile) -> Iterator[pa.RecordBatch]:
     """The tombstones of one commit, in the form that `tombstones` returns."""
-    return (_batch(removes_from_json(file, piece.removes)) for piece in commits.file_rows(file))
+    return (_tombstone_batch(removes_from_json(file, piece.removes)) for piece in commits.file_rows(file))
 
 
-def _batch(columns: Columns) -> pa.RecordBatch:
+def _tombstone_batch(columns: Columns) -> pa.RecordBatch:
+    """Columns of removes as TOMBSTONE_SCHEMA."""
     arrays = [decode_paths(columns["path"]), columns["deletionVector"], columns["deletionTimestamp"], columns["size"]]
     return pa.RecordBatch.from_arrays(arrays, schema=TOMBSTONE_SCHEMA)

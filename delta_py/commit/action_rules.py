@@ -15,7 +15,8 @@ from delta_py.snapshot import Snapshot
 from delta_py.write.data_files import WrittenFiles
 
 
-def append_only(root: str) -> UnsupportedOperationError:
+def append_only_error(root: str) -> UnsupportedOperationError:
+    """The error for a commit that would delete or change rows of an append-only table."""
     return UnsupportedOperationError(
         f"The table at {root} is append-only (delta.appendOnly is true): no row may be deleted or changed. Nothing was "
         "committed. Set delta.appendOnly to false to allow it.",
@@ -25,14 +26,15 @@ def append_only(root: str) -> UnsupportedOperationError:
 
 
 def check_row_tracking(root: str, properties: Properties) -> None:
-    """Raises UnsupportedOperationError if rows would need ids and get none.
+    """Raises UnsupportedOperationError if the table enables row tracking and suspends it: rows would need ids and get none.
     Protocol: Writer Requirements for Row Tracking.
     """
     if properties.boolean(ROW_TRACKING_ENABLED) and properties.boolean(ROW_TRACKING_SUSPENDED):
-        raise suspended_row_tracking(root)
+        raise suspended_row_tracking_error(root)
 
 
-def suspended_row_tracking(root: str) -> UnsupportedOperationError:
+def suspended_row_tracking_error(root: str) -> UnsupportedOperationError:
+    """The error for a table in which row tracking is enabled and suspended at once."""
     return UnsupportedOperationError(
         f"{ROW_TRACKING_ENABLED} and {ROW_TRACKING_SUSPENDED} exclude each other in the table at {root}: rows need ids, and get "
         "none while a DROP FEATURE rowTracking is under way, or has died. Nothing was committed. Set "
@@ -53,6 +55,7 @@ def check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: Writt
     versions = config.iceberg_versions
     if snapshot is None or not versions:
         return
+    # The versions of IcebergCompat: enabled before the commit, enabled when the table's files were written, enabled after it.
     previous_versions = snapshot.config.iceberg_versions
     versions_of_files = previous_versions if restored is None else restored.config.iceberg_versions
     if versions_of_files != versions:
@@ -84,7 +87,7 @@ def check_actions(root: str, config: TableConfig, written: WrittenFiles, before:
         )
     keeps_rows = before.enabled("delta.appendOnly") or config.enabled("delta.appendOnly")
     if keeps_rows and any(remove.data_change for remove in written.removes):
-        raise append_only(root)
+        raise append_only_error(root)
     iceberg = config.iceberg_versions
     for add in written.adds if iceberg else ():
         if num_records(add) is None:

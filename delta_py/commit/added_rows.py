@@ -36,45 +36,49 @@ _MOST_ROWS = 4_000_000  # needed in addition to _MOST_BYTES, because repeated va
 @dataclass(frozen=True, slots=True)
 class ReadRows:
     """The rows for which a predicate is true. state: the scan that returns exactly these rows of the files that may hold some;
-    None if reading rows would not decide more than the pruner."""
+    None if reading rows would not decide more than the pruner, which uses partition values and statistics."""
 
     pruner: FilePruner
     state: ScanState | None = None
+    # Files that were already read, by path and deletion vector, and whether they hold such a row.
     _answers: dict[tuple[str, DeletionVectorDescriptor | None], bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, store: ObjectStore, config: TableConfig, predicate: Expression | None, timezone: str) -> ReadRows:
-        """predicate: None for all rows. Parts of it that depend on more than the row, such as the current time, count as true."""
+        """The rows of a table for which the predicate is true; None for all rows. timezone: in which partition values of
+        timestamps are read. Parts of the predicate that depend on more than the row, such as the current time, count as true."""
         pruner = FilePruner.of(config, predicate, timezone)
         if predicate is None:
             return cls(pruner)
-        decided = tuple(
+        decidable_parts = tuple(
             part
             for part in conjuncts(predicate)
             if is_deterministic(part) and all(has_path(config.schema, path) for path in columns_of(part))
         )
-        if not decided:
+        if not decidable_parts:
             return cls(pruner)
-        rows = ScanOptions(drop_rows=True, timezone=timezone)
-        state = make_state(config, store, StructType(()), conjunction(decided), rows)
+        options = ScanOptions(drop_rows=True, timezone=timezone)
+        state = make_state(config, store, StructType(()), conjunction(decidable_parts), options)
+        # drop_rows is off if partition values alone decide the predicate. Then the rows say nothing more.
         return cls(pruner, state if state.drop_rows else None)
 
     def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
-        """For each file, whether it may hold such a row."""
+        """For each added file, whether it may hold a row for which the predicate is true."""
         answers = self.pruner.may_match(adds)
-        doubtful = [add for add, may_match in zip(adds, answers, strict=True) if may_match]
-        if self.state is None or _is_much(doubtful):
+        undecided_adds = [add for add, may_match in zip(adds, answers, strict=True) if may_match]
+        if self.state is None or _is_too_much_to_read(undecided_adds):
             return answers
-        return [may_match and self._holds(add) for add, may_match in zip(adds, answers, strict=True)]
+        return [may_match and self._has_matching_row(add) for add, may_match in zip(adds, answers, strict=True)]
 
-    def _holds(self, add: AddFile) -> bool:
+    def _has_matching_row(self, add: AddFile) -> bool:
+        """Whether the file has a matching row. Each file is read once, although a commit may be checked many times."""
         key = (add.path, add.deletion_vector)
         if key not in self._answers:
-            self._answers[key] = self._read(add)
+            self._answers[key] = self._reads_matching_row(add)
         return self._answers[key]
 
-    def _read(self, add: AddFile) -> bool:
-        """Whether the file has rows that the transaction would have read; true if this cannot be found out."""
+    def _reads_matching_row(self, add: AddFile) -> bool:
+        """Read the file until a matching row is found, and return whether there is one; True if the file cannot be read."""
         assert self.state is not None
         file = ScanFile(
             add.path, add.size_bytes, add.modification_time_ms, add.partition_values, deletion_vector=add.deletion_vector
@@ -87,7 +91,7 @@ class ReadRows:
             return True
 
 
-def _is_much(adds: Sequence[AddFile]) -> bool:
+def _is_too_much_to_read(adds: Sequence[AddFile]) -> bool:
     """Whether reading these files costs more than a conflict. A file without a stated row count may have any number of rows."""
     row_counts = [num_records(add) for add in adds]
     known_counts = [count for count in row_counts if count is not None]

@@ -77,14 +77,15 @@ class Attempts:
 
         new_paths: files that an attempt creates are added to this list.
         """
-        actions, unsettled = prepared.actions(self.clock_ms()), 0
+        # unknown_count: how many attempts in a row had an unknown outcome, all at the same version and with the same actions.
+        actions, unknown_count = prepared.actions(self.clock_ms()), 0
         for attempt in range(self.policy.conflict_attempts):
             if attempt:
-                self.sleep(self.policy.wait_seconds(unsettled or attempt, in_doubt=unsettled > 0))
+                self.sleep(self.policy.wait_seconds(unknown_count or attempt, in_doubt=unknown_count > 0))
             try:
                 outcome = writer.put_commit(prepared.version, actions, partial(to_json, prepared))
             except DeltaError as error:
-                if unsettled:  # an earlier attempt at this version may still appear
+                if unknown_count:  # an earlier attempt at this version may still appear
                     raise unknown_outcome(self.store, prepared) from error
                 raise
             winners = [] if outcome is Outcome.WON else self._winners(prepared)
@@ -93,23 +94,23 @@ class Attempts:
                 return prepared, actions
             if winners:  # the race for this version is lost
                 prepared = self.follow(prepared, winners, new_paths)
-                actions, unsettled = prepared.actions(self.clock_ms()), 0
+                actions, unknown_count = prepared.actions(self.clock_ms()), 0
                 continue
             # No commit of this version can be read: neither ours nor another one.
-            unsettled += 1
-            if unsettled >= self.policy.unsettled_attempts:
+            unknown_count += 1
+            if unknown_count >= self.policy.unsettled_attempts:
                 raise unknown_outcome(self.store, prepared)
         raise too_many_attempts(self.policy.conflict_attempts, prepared)
 
     def follow(self, prepared: PreparedCommit, winners: list[WinningCommit], new_paths: list[str]) -> PreparedCommit:
-        """Rebase our commit on the winners. Our commit is none of their versions, and cannot become one. Raises as rebase.
+        """Rebase our commit on the winners: the commits of other writers that took the versions which we tried. Raises as rebase.
 
-        new_paths: files that this creates are added to this list.
+        It must be certain that our commit did not become a version. new_paths: files that this creates are added to this list.
         """
-        later = rebase(prepared, winners)
-        if not later.shared:
-            return later
-        merged, path = merge_shared_vectors(self.store, later)
+        rebased = rebase(prepared, winners)
+        if not rebased.shared:
+            return rebased
+        merged, path = merge_shared_vectors(self.store, rebased)
         new_paths.extend([] if path is None else [path])
         return merged
 
@@ -145,6 +146,7 @@ def winning_commit(store: ObjectStore, version: int) -> WinningCommit:
 
 
 def unknown_outcome(store: ObjectStore, prepared: PreparedCommit) -> CommitOutcomeUnknownError:
+    """The error for a commit that may or may not have become a version."""
     return CommitOutcomeUnknownError(
         f"The store neither confirmed nor refused version {prepared.version} of the table at {store.root}, and does not "
         f"show it. The commit may still appear. The data files are kept. Look into the history for the txnId {prepared.txn_id} "
@@ -155,6 +157,7 @@ def unknown_outcome(store: ObjectStore, prepared: PreparedCommit) -> CommitOutco
 
 
 def too_many_attempts(attempts: int, prepared: PreparedCommit) -> ConcurrentWriteException:
+    """The error for a commit that lost every race. attempts: how many versions were tried."""
     return ConcurrentWriteException(
         f"{attempts} versions were tried up to {prepared.version - 1}; other writers took each of them. "
         "Nothing of this operation was committed. Run it again when fewer writers are at work.",

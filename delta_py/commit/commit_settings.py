@@ -54,11 +54,13 @@ _settings: ContextVar[CommitSettings] = ContextVar("commit_settings", default=_D
 
 
 def current_settings() -> CommitSettings:
+    """The settings of the innermost `commit_settings` block around the caller; the defaults outside of any block."""
     return _settings.get()
 
 
 @contextmanager
 def commit_settings(settings: CommitSettings) -> Iterator[None]:
+    """Apply the settings to all commits that the body makes in this thread. They replace those of an outer block."""
     token = _settings.set(settings)
     try:
         yield

@@ -49,12 +49,14 @@ def commit_prepared(
 ) -> tuple[PreparedCommit, list[Action]]:
     """Return the commit at the version that it got, and its actions. Raises as Attempts.put_until_certain."""
     coordinated = coordination_of(attempts.store)
+    # tail: what the ledger knows of the table; None if no ledger ratifies the commit now. In a multi-table transaction, the
+    # commits are ratified together at its end.
     tail = None if coordinated is None or coordinated.transaction is not None else coordinated.last_tail
     if coordinated is None or tail is None or prepared.version == 0:
         return attempts.put_until_certain(writer, prepared, new_paths)
     waiting = _Waiting(attempts, coordinated, prepared, new_paths)
     _committer_of(coordinated.ledger.identity, coordinated.place, tail.table_id).ratify_with_others(waiting)
-    if waiting.has_left:
+    if waiting.has_left:  # the table needs no ledger any more
         return attempts.put_until_certain(writer, waiting.prepared, new_paths)
     if waiting.error is not None:
         raise waiting.error
@@ -81,9 +83,10 @@ class _Waiting:
     is_settled: bool = False
 
     def fail(self, error: DeltaError) -> None:
+        """Settle the commit with an error, which its writer raises."""
         self.error, self.is_settled = error, True
 
-    def failed(self, what: str, error: OSError) -> None:
+    def wait_or_fail(self, what: str, error: OSError) -> None:
         """The store did not answer, and no part of the commit is ratified. Wait, so that the next round may succeed. After too
         many failures, settle the commit with an error instead. what: the failure, for the message."""
         self.failures += 1
@@ -97,7 +100,9 @@ class _Waiting:
 
 @dataclass(slots=True)
 class _Placed:
-    """A waiting commit at the version that it will get in this round."""
+    """A waiting commit at the version that it will get in this round. data: the content of its commit file. staged: the commit
+    file in the directory of staged commits, where the ledger can ratify it; None before that. error: why it could not be
+    staged."""
 
     waiting: _Waiting
     prepared: PreparedCommit
@@ -107,22 +112,24 @@ class _Placed:
     error: DeltaError | OSError | None = None
 
     def stage(self) -> None:
+        """Write the commit file to the directory of staged commits."""
         try:
             self.staged = self.waiting.coordinated.stage(self.prepared.version, self.data)
         except (DeltaError, OSError) as error:
             self.error = error
 
     def drop(self) -> None:
+        """Delete the staged commit file, because it was not ratified."""
         if self.staged is not None:
             self.waiting.coordinated.drop_staged(self.staged)
 
 
 class _Committer:
-    """The committer of one table."""
+    """The committer of one table, shared by all threads of this process that write to the table."""
 
     def __init__(self) -> None:
-        self._turn = threading.Lock()  # held by the leader
-        self._changing = threading.Lock()  # guards changes of _waiting
+        self._leader_lock = threading.Lock()  # held by the leader
+        self._waiting_lock = threading.Lock()  # guards changes of _waiting
         self._waiting: list[_Waiting] = []  # in the order in which their writers came
         self._newest = -1  # the newest version that is known to be ratified
         self._winners: dict[int, WinningCommit] = {}  # ratified commits by version, parsed
@@ -131,14 +138,14 @@ class _Committer:
     def ratify_with_others(self, waiting: _Waiting) -> None:
         """Return when the commit is settled. The thread that holds the turn, the leader, settles the commits of all waiting
         threads."""
-        with self._changing:
+        with self._waiting_lock:
             self._waiting.append(waiting)
         try:
-            with self._turn:
+            with self._leader_lock:
                 while not waiting.is_settled:
                     self._round()
         finally:
-            with self._changing:
+            with self._waiting_lock:
                 self._waiting = [other for other in self._waiting if other is not waiting]
 
     def _round(self) -> None:
@@ -149,10 +156,10 @@ class _Committer:
             return self._try_once()
         coordinated = next(waiting for waiting in self._waiting if not waiting.is_settled).coordinated
         with coordinated.ledger.turn([coordinated.place]):
-            self._look(coordinated)
+            self._ask_newest_version(coordinated)
             self._try_once()
 
-    def _look(self, coordinated: CoordinatedStore) -> None:
+    def _ask_newest_version(self, coordinated: CoordinatedStore) -> None:
         """Ask the ledger for the newest version, so that no commit is staged after an older one. If the ledger does not
         answer, the leader asks it again when it ratifies.
         """
@@ -169,7 +176,7 @@ class _Committer:
         batch = unsettled[: unsettled[0].coordinated.commits_per_request]
         # Each commit was prepared for the version after the newest one that its writer knew.
         self._newest = max(self._newest, *(waiting.prepared.version - 1 for waiting in batch))
-        placed = _staged(self._placed([waiting for waiting in batch if self._follow_winners(waiting)]))
+        placed = _stage_all(self._place_in_order([waiting for waiting in batch if self._follow_winners(waiting)]))
         if placed:
             self._ratify(placed)
 
@@ -182,60 +189,62 @@ class _Committer:
         try:
             if waiting.rounds > waiting.attempts.policy.conflict_attempts:
                 raise too_many_attempts(waiting.rounds - 1, waiting.prepared)
-            winners = [self._winner(waiting, version) for version in versions]
+            winners = [self._load_winner(waiting, version) for version in versions]
             if winners:
                 waiting.prepared = waiting.attempts.follow(waiting.prepared, winners, waiting.new_paths)
         except DeltaError as error:
             waiting.fail(error)
         except OSError as error:
-            waiting.failed("commits that others have made meanwhile cannot be read", error)
+            waiting.wait_or_fail("commits that others have made meanwhile cannot be read", error)
         else:
             return True
         return False
 
-    def _winner(self, waiting: _Waiting, version: int) -> WinningCommit:
+    def _load_winner(self, waiting: _Waiting, version: int) -> WinningCommit:
         """The commit of the version, parsed once for all that wait."""
         winner = self._winners.get(version)
         if winner is None:
             winner = winning_commit(waiting.attempts.store, version)
-            self._remember([winner])
+            self._cache_winners([winner])
         return winner
 
-    def _remember(self, winners: Sequence[WinningCommit]) -> None:
-        """Cache winning commits with few files: later rounds of the commits that wait check against them again."""
+    def _cache_winners(self, winners: Sequence[WinningCommit]) -> None:
+        """Cache winning commits, because other waiting commits are checked against them too. Commits with many files are not
+        cached, and at most _MOST_CACHED_WINNERS are, to limit memory."""
         small = (winner for winner in winners if len(winner.adds) + len(winner.removes) <= _MOST_FILES_OF_CACHED_WINNER)
         self._winners |= {winner.version: winner for winner in small}
         while len(self._winners) > _MOST_CACHED_WINNERS:
             del self._winners[min(self._winners)]
 
-    def _placed(self, batch: Sequence[_Waiting]) -> list[_Placed]:
+    def _place_in_order(self, batch: Sequence[_Waiting]) -> list[_Placed]:
         """Rebase each commit on those before it in the batch. A commit that conflicts with one of them waits for the next
         round.
         """
         placed: list[_Placed] = []
-        round_commits: list[WinningCommit] = []  # commits of this round
+        commits_before: list[WinningCommit] = []  # the placed commits of this round
         for waiting in batch:
             try:
                 prepared = waiting.prepared
-                if round_commits:
-                    prepared = waiting.attempts.follow(prepared, round_commits, waiting.new_paths)
+                if commits_before:
+                    prepared = waiting.attempts.follow(prepared, commits_before, waiting.new_paths)
                 actions = prepared.actions(waiting.attempts.clock_ms())
                 data = commit_bytes(actions)
             except DeltaConcurrentModificationException:
-                assert round_commits
+                assert commits_before
                 continue  # the commit that it conflicts with is not ratified yet: the next round decides
             except DeltaError as error:
                 waiting.fail(error)
             except OSError as error:
-                waiting.failed("rows that others took out of the same files cannot be read", error)
+                waiting.wait_or_fail("rows that others took out of the same files cannot be read", error)
             else:
                 placed.append(_Placed(waiting, prepared, actions, data))
-                round_commits.append(WinningCommit.parse(prepared.version, data))
+                commits_before.append(WinningCommit.parse(prepared.version, data))
         return placed
 
     # ------------------------------------------------------------ ratify together
 
     def _ratify(self, placed: Sequence[_Placed]) -> None:
+        """Have the staged commits ratified, and settle them. If this is interrupted, all of them are in doubt."""
         try:
             self._try_to_ratify(placed, [placed_commit.staged for placed_commit in placed if placed_commit.staged is not None])
         except BaseException:
@@ -250,33 +259,34 @@ class _Committer:
                 attempts.sleep(attempts.policy.wait_seconds(attempt, in_doubt=True))
             try:
                 coordinated.ratify(staged)
-                return self._win(placed, staged)
+                return self._settle_won(placed, staged)
             except (VersionTakenError, CoordinatorContendedError) as error:
                 is_ours = _is_ours(placed[0])  # an earlier call may have succeeded although its answer was lost
                 if is_ours is not None:
-                    return self._win(placed, staged) if is_ours else self._lose(placed, error)
+                    return self._settle_won(placed, staged) if is_ours else self._settle_lost(placed, error)
             except (RatificationRefusedError, TableNotFoundError) as error:
-                return _refuse(placed, error)
+                return _settle_refused(placed, error)
             except CoordinatorUnavailableError as error:
                 _log.warning("%s: the ledger did not confirm: %s", attempts.store.root, error)
         _leave_in_doubt(placed)
 
-    def _win(self, placed: Sequence[_Placed], staged: Sequence[Ratified]) -> None:
+    def _settle_won(self, placed: Sequence[_Placed], staged: Sequence[Ratified]) -> None:
+        """Settle the commits: all of them are ratified."""
         for placed_commit in placed:
             waiting = placed_commit.waiting
             waiting.coordinated.note_ratified(staged)
             waiting.prepared, waiting.actions, waiting.is_settled = placed_commit.prepared, placed_commit.actions, True
-        self._remember([WinningCommit.parse(placed_commit.prepared.version, placed_commit.data) for placed_commit in placed])
+        self._cache_winners([WinningCommit.parse(placed_commit.prepared.version, placed_commit.data) for placed_commit in placed])
         self._newest = placed[-1].prepared.version
 
-    def _lose(self, placed: Sequence[_Placed], error: VersionTakenError | CoordinatorContendedError) -> None:
+    def _settle_lost(self, placed: Sequence[_Placed], error: VersionTakenError | CoordinatorContendedError) -> None:
         """None of the commits was ratified: drop the staged files, and learn the newest version. The commits wait for the next
         round, unless the ledger no longer knows the table.
         """
         for placed_commit in placed:
             placed_commit.drop()
         if isinstance(error, CoordinatorContendedError):
-            return _lose_to_other_tables(placed, error)
+            return _count_lost_round(placed, error)
         newest = error.message_parameters["version"]
         if newest is None:  # the ledger no longer knows the table
             for placed_commit in placed:
@@ -285,12 +295,12 @@ class _Committer:
         self._newest, first = newest, placed[0].waiting
         if newest < placed[0].prepared.version - 1:  # the ledger does not know versions that it has ratified
             self._winners = {version: winner for version, winner in self._winners.items() if version <= newest}
-            return _lose_to_older_ledger(placed, newest)
+            return _fail_for_older_ledger(placed, newest)
         self._contended_until = time.monotonic() + _CONTENDED_SECONDS
         first.attempts.sleep(first.attempts.policy.wait_seconds(first.rounds))
 
 
-def _staged(placed: Sequence[_Placed]) -> Sequence[_Placed]:
+def _stage_all(placed: Sequence[_Placed]) -> Sequence[_Placed]:
     """The commits that are staged and may be ratified: all before the first that could not be staged."""
     steps = [placed_commit.stage for placed_commit in placed]
     if placed:
@@ -299,7 +309,7 @@ def _staged(placed: Sequence[_Placed]) -> Sequence[_Placed]:
     for placed_commit in placed[len(ratifiable) :]:
         placed_commit.drop()
         if isinstance(placed_commit.error, OSError):
-            placed_commit.waiting.failed("the commit cannot be staged", placed_commit.error)
+            placed_commit.waiting.wait_or_fail("the commit cannot be staged", placed_commit.error)
         elif placed_commit.error is not None:
             placed_commit.waiting.fail(placed_commit.error)
     return ratifiable
@@ -316,23 +326,25 @@ def _is_ours(placed: _Placed) -> bool | None:
         return None
 
 
-def _refuse(placed: Sequence[_Placed], error: DeltaError) -> None:
-    """Only the writers of these commits get the error, and not the leader."""
+def _settle_refused(placed: Sequence[_Placed], error: DeltaError) -> None:
+    """The ledger refused the commits: settle them with its error. The writers of these commits raise it, not the leader."""
     for placed_commit in placed:
         placed_commit.drop()
         placed_commit.waiting.fail(error)
 
 
-def _lose_to_other_tables(placed: Sequence[_Placed], error: CoordinatorContendedError) -> None:
-    """The versions are still free. A commit that lost too often is not tried again: other writers wait for their turn."""
+def _count_lost_round(placed: Sequence[_Placed], error: CoordinatorContendedError) -> None:
+    """The ledger was busy with other tables, so the versions of this table are still free. A commit that lost too often is
+    settled with the error, so that the commits after it get their turn."""
     for placed_commit in placed:
         placed_commit.waiting.contended += 1
         if placed_commit.waiting.contended >= _CONTENDED_ROUNDS:
             placed_commit.waiting.fail(error)
 
 
-def _lose_to_older_ledger(placed: Sequence[_Placed], newest: int) -> None:
-    """The ledger has ratified versions that it no longer knows."""
+def _fail_for_older_ledger(placed: Sequence[_Placed], newest: int) -> None:
+    """Settle the commits with an error: the ledger has ratified versions that it no longer knows. newest: the newest version that
+    it knows."""
     first = placed[0]
     coordinated, ratified_version = first.waiting.coordinated, first.prepared.version - 1
     error = CorruptTableError(
@@ -347,6 +359,7 @@ def _lose_to_older_ledger(placed: Sequence[_Placed], newest: int) -> None:
 
 
 def _leave_in_doubt(placed: Sequence[_Placed]) -> None:
+    """Settle the commits with CommitOutcomeUnknownError. Their staged files stay, because the ledger may have ratified them."""
     for placed_commit in placed:
         if not placed_commit.waiting.is_settled:
             placed_commit.waiting.fail(unknown_outcome(placed_commit.waiting.attempts.store, placed_commit.prepared))
@@ -354,6 +367,8 @@ def _leave_in_doubt(placed: Sequence[_Placed]) -> None:
 
 @lru_cache(maxsize=1024)  # of the tables to which this process has committed last: each has one committer
 def _committer_of(ledger: str, place: str, table_id: str) -> _Committer:
+    """The committer of a table. ledger: its identity. place: where the table is. table_id: as the ledger knows it, so that a
+    table that replaces another at the same place gets a new committer."""
     return _Committer()
 
 

@@ -56,7 +56,7 @@ from delta_py.errors import (
 
 
 def rebase(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> PreparedCommit:
-    """Return our commit for the version after the winners'.
+    """Return our commit for the version after the winners', with everything that depends on the commits before it.
 
     winners: the commits from ours.version on, in order, at least one, none of them ours. If the result has shared files, their
     rows decide: call merged_rows for each, then PreparedCommit.with_vectors.
@@ -69,7 +69,7 @@ def rebase(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> PreparedCo
     added_paths: set[str] = set()  # files that were added after we read the table: their removal is no conflict
     for winner in winners:
         _check_table(ours, winner)
-        _check_names(ours, winner)
+        _check_ids_and_domains(ours, winner)
         _check_removed(ours, winner, shared.keys() | added_paths)
         _check_added(ours, winner, shared.keys())
         added_paths.update(add.path for add in winner.adds if add.path not in seen_paths)
@@ -105,11 +105,12 @@ def _check_table(ours: PreparedCommit, winner: WinningCommit) -> None:
         )
     if winner.protocol is not None:
         raise _conflict(ProtocolChangedException, ours, winner, "changed the table's protocol")
+    # A change of identity columns' marks alone does not concern a commit that leaves the metadata unchanged.
     if winner.metadata is not None and not (winner.only_identity and ours.metadata is None):
         raise _conflict(MetadataChangedException, ours, winner, "changed the table's metadata")
 
 
-def _check_names(ours: PreparedCommit, winner: WinningCommit) -> None:
+def _check_ids_and_domains(ours: PreparedCommit, winner: WinningCommit) -> None:
     """Raise the conflict with a winner that set the same metadata domain, or recorded a transaction of the same application."""
     shared = winner.app_ids & (ours.reads.app_ids | {transaction.app_id for transaction in ours.transactions})
     if shared:
@@ -121,6 +122,7 @@ def _check_names(ours: PreparedCommit, winner: WinningCommit) -> None:
             what,
             "Make sure that only one stream or job at a time writes under that id.",
         )
+    # Row tracking's domain is among ours.domains only if our commit requests a mark; PreparedCommit.actions adds it otherwise.
     domains = {domain.domain for domain in ours.domains} & winner.domains.keys()
     what = "as this one does"
     if ours.reads.all_files and not domains:
@@ -136,27 +138,40 @@ def _check_names(ours: PreparedCommit, winner: WinningCommit) -> None:
         )
 
 
-def _check_removed(ours: PreparedCommit, winner: WinningCommit, settled: Set[str]) -> None:
-    """settled: paths of the files whose rows are compared later, and of the files that were added after we read the table."""
-    removes = [remove for remove in winner.removes if remove.path not in settled]
+def _check_removed(ours: PreparedCommit, winner: WinningCommit, exempt_paths: Set[str]) -> None:
+    """Raise the conflict with a winner that removed a file which our commit read, removes or changes.
+
+    exempt_paths: paths that are no conflict here: of the files whose rows are compared later, and of the files that were added
+    after we read the table.
+    """
+    removes = [remove for remove in winner.removes if remove.path not in exempt_paths]
     removed = {remove.path for remove in removes}
-    both = removed & {remove.path for remove in ours.removes}
-    if both:
+    removed_by_both = removed & {remove.path for remove in ours.removes}
+    if removed_by_both:
         raise _conflict(
-            ConcurrentDeleteDeleteException, ours, winner, f"removed {_files(both)}, which this one removes or changes too"
+            ConcurrentDeleteDeleteException,
+            ours,
+            winner,
+            f"removed {_files_text(removed_by_both)}, which this one removes or changes too",
         )
-    read = removed & ours.reads.paths
-    if ours.reads.all_rows:
-        read |= {remove.path for remove in removes if remove.data_change}
-    if read:
-        raise _conflict(ConcurrentDeleteReadException, ours, winner, f"removed {_files(read)}, which this one has read")
+    removed_but_read = removed & ours.reads.paths
+    if ours.reads.all_rows:  # then each file whose rows were deleted was read
+        removed_but_read |= {remove.path for remove in removes if remove.data_change}
+    if removed_but_read:
+        raise _conflict(
+            ConcurrentDeleteReadException, ours, winner, f"removed {_files_text(removed_but_read)}, which this one has read"
+        )
 
 
 def _check_added(ours: PreparedCommit, winner: WinningCommit, shared: Set[str]) -> None:
-    """Files that were only rearranged hold no new rows; _check_removed handles the files that they replace. Shared files hold no
-    new rows either; their rows are compared later. But no new file may remain next to a commit that replaces every file."""
+    """Raise the conflict with a winner that added files which may hold rows that our commit had to read.
+
+    Files that were only rearranged hold no new rows; _check_removed handles the files that they replace. Shared files hold no new
+    rows either; their rows are compared later. But if our commit replaces every file, any added file is a conflict.
+    shared: paths of the shared files.
+    """
     if ours.reads.all_files and winner.adds:
-        what = f"added {_files({add.path for add in winner.adds})}, and this one must rewrite every file of the table"
+        what = f"added {_files_text({add.path for add in winner.adds})}, and this one must rewrite every file of the table"
         raise _conflict(ConcurrentAppendException, ours, winner, what)
     level = IsolationLevel.SERIALIZABLE if ours.metadata is not None else ours.isolation
     if ours.reads.may_match is None or level is IsolationLevel.SNAPSHOT_ISOLATION:
@@ -177,13 +192,14 @@ def _check_added(ours: PreparedCommit, winner: WinningCommit, shared: Set[str]) 
         ConcurrentAppendException,
         ours,
         winner,
-        f"added {_files({add.path for add in matching_adds})}{where}, which may hold rows that "
+        f"added {_files_text({add.path for add in matching_adds})}{where}, which may hold rows that "
         f"this one had to read: {' or '.join(ours.reads.described)}",
         f"Run the operation again. {remedy}",
     )
 
 
-def _files(paths: Iterable[str]) -> str:
+def _files_text(paths: Iterable[str]) -> str:
+    """The files for a message: the first by name, and the number of others."""
     first, *more_paths = sorted(paths)
     return f"{first} and {len(more_paths)} more files" if more_paths else f"the file {first}"
 
@@ -196,6 +212,8 @@ def _conflict(
     remedy: str = "Run the operation again.",
     error_class: str | None = None,
 ) -> DeltaConcurrentModificationException:
+    """The conflict of our commit with a winner. what: what the winner did, as in `added the file ...`. error_class: None for that
+    of `kind`."""
     operation = ours.commit_info.get("operation", "this operation")
     return kind(
         f"Transaction conflict detected: another writer's commit {winner.version} ({winner.operation}) {what}. "
@@ -222,12 +240,13 @@ def _shared_files(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> dic
         return {}
     removed = {remove.path: remove for remove in ours.removes}
     added = {add.path: add for add in ours.adds if add.deletion_vector is not None}
-    watched = ours.reads.paths | removed.keys()
+    relevant_paths = ours.reads.paths | removed.keys()  # the files that our commit reads or changes
     shared: dict[str, SharedFile] = {}
     removed_paths: set[str] = set()
     for winner in winners:
         adds = {add.path: add for add in winner.adds}
-        for remove in (remove for remove in winner.removes if remove.path in watched):
+        for remove in (remove for remove in winner.removes if remove.path in relevant_paths):
+            # theirs: the file as the winner leaves it; None if it is gone. shared_file: what earlier winners did to the file.
             path, theirs, shared_file = remove.path, adds.get(remove.path), shared.get(remove.path)
             # The file before this winner: as an earlier winner left it, or as we remove it. If we only read the file, our commit
             # does not know its vector, and the winner's remove names it.
@@ -253,9 +272,9 @@ def merged_rows(commit: PreparedCommit, file: SharedFile, before: BitMap64, thei
         what = f"gave back {len(before - theirs)} rows of the file {file.path}, which this one has read"
         raise shared_conflict(commit, file, what)
     newly_deleted = BitMap64() if ours is None else ours - before
-    twice = newly_deleted & theirs
-    if twice:
-        what = f"took {len(twice)} rows out of the file {file.path} that this one deletes or changes too"
+    deleted_by_both = newly_deleted & theirs
+    if deleted_by_both:
+        what = f"took {len(deleted_by_both)} rows out of the file {file.path} that this one deletes or changes too"
         raise shared_conflict(commit, file, what)
     return theirs | newly_deleted
 

@@ -40,7 +40,7 @@ from delta_py.errors import (
     StorageError,
     UnsupportedOperationError,
 )
-from delta_py.log.coordination import named_group
+from delta_py.log.coordination import name_group
 from delta_py.log.log_writer import LogWriter, commit_bytes
 from delta_py.object_stores.open_store import named_coordination
 from delta_py.protocol.actions import Action, CommitInfo, DomainMetadata
@@ -73,10 +73,10 @@ class GroupTable:
 
 
 @dataclass(slots=True)
-class _Tried:
+class _TriedTable:
     """A table across all attempts. winners: commits of other writers after its base, as far as they were read. base, ours: the
-    base snapshot and our commits to the table; None and () if it is only read. The commits are parsed once, because their read
-    sets remember which files of other writers match."""
+    snapshot of the base version, and our commits to the table; None and () if it is only read. The commits are parsed once,
+    because their read sets remember which files of other writers match."""
 
     table: GroupTable
     base: Snapshot | None = None
@@ -84,8 +84,8 @@ class _Tried:
     winners: list[WinningCommit] = field(default_factory=list)
 
     @classmethod
-    def of(cls, table: GroupTable, proposed: Sequence[Proposed]) -> _Tried:
-        """The proposals on their base version."""
+    def of(cls, table: GroupTable, proposed: Sequence[Proposed]) -> _TriedTable:
+        """A table with its proposals: the commits that the transaction has stored in the ledger until now."""
         if not proposed:
             return cls(table)
         base = Snapshot.load(table.store, version=table.base)
@@ -106,13 +106,14 @@ class _Tried:
         assert coordinated.transaction is None
         tail = coordinated.tail()
         if tail is None:
-            raise _forgotten(coordinated)
+            raise _forgotten_table(coordinated)
         if not self.table_ids <= {tail.table_id}:
             raise replaced(store.root, "the transaction has read or written it")
         # Earlier attempts have already read the first of the winners.
         for version in range(self.table.base + 1 + len(self.winners), tail.version + 1):
             self.winners.append(winning_commit(store, version))
-        if self.winners and self.table.reads is not None:  # an empty commit with these reads has the conflicts of the reads
+        if self.winners and self.table.reads is not None:
+            # Rebase an empty commit with these reads, only to raise its conflicts.
             info = {"operation": "a transaction that read the table"}
             base, reads = self.table.base, self.table.reads
             rebase(PreparedCommit(base + 1, base, str(uuid.uuid4()), info, reads=reads), self.winners)
@@ -132,7 +133,7 @@ def _serializable(prepared: PreparedCommit) -> PreparedCommit:
 
 
 @dataclass(slots=True)
-class _Placed:
+class _PlacedTable:
     """The commits of one table at the versions that they will get. base: the snapshot that the transaction read. follows_others:
     other writers have committed since then. actions: of each commit. new_paths: files of deletion vectors that this attempt has
     written. staged: the commits that were already staged."""
@@ -162,24 +163,27 @@ def commit_group(
     by_place: dict[str, list[Proposed]] = {}
     for proposal in proposed:
         by_place.setdefault(proposal.commit.table, []).append(proposal)
-    if strange := by_place.keys() - tables.keys():
-        raise unidentified_tables(transaction, "changed", strange)
-    tried: dict[str, _Tried] = {}
-    _each([partial(_parse, tried, place, table, by_place.get(place, ())) for place, table in tables.items()], tables.values())
+    if unknown_places := by_place.keys() - tables.keys():
+        raise unidentified_tables(transaction, "changed", unknown_places)
+    tried_by_place: dict[str, _TriedTable] = {}
+    _run_for_tables(
+        [partial(_parse, tried_by_place, place, table, by_place.get(place, ())) for place, table in tables.items()],
+        tables.values(),
+    )
     for attempt in range(_ATTEMPTS):
         if attempt:
             time.sleep(_BACKOFF.wait_seconds(attempt))
-        placed: list[_Placed] = []
+        placed: list[_PlacedTable] = []
         try:
             with ledger.turn(by_place) if attempt else nullcontext():  # after a lost race, take turns with other writers
                 # Tables that were only read: the ledger ratifies only if these are still their newest versions.
-                expected = {place: table.follow() for place, table in tried.items() if place not in by_place}
-                placing = [partial(_place, tried[place], placed) for place in by_place]
-                _each(placing, tables.values())
+                expected = {place: table.follow() for place, table in tried_by_place.items() if place not in by_place}
+                placing = [partial(_place, tried_by_place[place], placed) for place in by_place]
+                _run_for_tables(placing, tables.values())
                 # The threads have added the tables in any order.
                 placed.sort(key=lambda one_table: one_table.coordinated.place)
                 _name_group(placed, transaction)
-                _each([partial(_stage, one_table) for one_table in placed], placed)
+                _run_for_tables([partial(_stage, one_table) for one_table in placed], placed)
                 _ratify(ledger, transaction, tables, placed, expected, token)
         except VersionTakenError:
             _drop(placed)
@@ -208,7 +212,8 @@ def commit_group(
 
 
 def unidentified_tables(transaction: str, what: str, places: Iterable[str]) -> UnsupportedOperationError:
-    """what: what the transaction did to them."""
+    """The error for tables that the transaction did not open by their paths. what: what the transaction did to them, `read` or
+    `changed`."""
     return UnsupportedOperationError(
         f"The transaction {transaction} has {what} {', '.join(sorted(places))}, and does not know by which path, or the "
         "coordinator no longer knows the table, for example because it was deleted. Nothing was committed. Open tables by the "
@@ -216,7 +221,8 @@ def unidentified_tables(transaction: str, what: str, places: Iterable[str]) -> U
     )
 
 
-def _forgotten(coordinated: CoordinatedStore) -> UnsupportedOperationError:
+def _forgotten_table(coordinated: CoordinatedStore) -> UnsupportedOperationError:
+    """The error for a table that the ledger has forgotten since the transaction began."""
     return UnsupportedOperationError(
         f"The coordinator {coordinated.ledger.shown} does not know the table at {coordinated.root} any more, which the "
         "transaction has read or written: it was deleted, or has left its coordinator. Nothing was committed. Run it again.",
@@ -226,7 +232,7 @@ def _forgotten(coordinated: CoordinatedStore) -> UnsupportedOperationError:
     )
 
 
-def _each(steps: Sequence[Callable[[], None]], tables: Iterable[GroupTable | _Placed]) -> None:
+def _run_for_tables(steps: Sequence[Callable[[], None]], tables: Iterable[GroupTable | _PlacedTable]) -> None:
     """Run steps of several tables: at the same time if one of the stores is remote."""
     in_threads(steps, _THREADS if any(table.store.is_remote for table in tables) else 1, _NAME)
 
@@ -234,22 +240,26 @@ def _each(steps: Sequence[Callable[[], None]], tables: Iterable[GroupTable | _Pl
 # ---------------------------------------------------------------- rebase on the winners
 
 
-def _parse(tried: dict[str, _Tried], place: str, table: GroupTable, proposed: Sequence[Proposed]) -> None:
-    tried[place] = _Tried.of(table, proposed)
+def _parse(tried_by_place: dict[str, _TriedTable], place: str, table: GroupTable, proposed: Sequence[Proposed]) -> None:
+    """Add the table, with its parsed proposals, to `tried_by_place`. proposed: those of this table."""
+    tried_by_place[place] = _TriedTable.of(table, proposed)
 
 
-def _place(tried_table: _Tried, all_placed: list[_Placed]) -> None:
-    """Place a table's commits at the versions after its newest one, and add the result to all_placed. Raises as _Tried.follow and
-    conflicts.rebase."""
+def _place(tried_table: _TriedTable, all_placed: list[_PlacedTable]) -> None:
+    """Place a table's commits at the versions after its newest one, and add the result to all_placed.
+
+    Each commit is rebased on the winners alone, and then moved behind the transaction's own earlier commits to the table. Raises
+    as _TriedTable.follow and conflicts.rebase.
+    """
     store, base, coordinated = tried_table.table.store, tried_table.base, named_coordination(tried_table.table.store)
     assert base is not None
     newest = tried_table.follow()
-    placed = _Placed(store, coordinated, base, bool(tried_table.winners))
+    placed = _PlacedTable(store, coordinated, base, bool(tried_table.winners))
     all_placed.append(placed)  # also if this fails: its new files must then be deleted
     for number, proposed_commit in enumerate(tried_table.ours):
         prepared = proposed_commit
         if tried_table.winners:
-            _check_alone(tried_table.ours, proposed_commit)
+            _check_independent(tried_table.ours, proposed_commit)
             prepared = rebase(replace(proposed_commit, version=tried_table.table.base + 1), tried_table.winners)
             if prepared.shared:
                 prepared, path = merge_shared_vectors(store, prepared)
@@ -261,9 +271,12 @@ def _place(tried_table: _Tried, all_placed: list[_Placed]) -> None:
         placed.actions.append(prepared.actions(time.time_ns() // 1_000_000))
 
 
-def _check_alone(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> None:
-    """Commits of one transaction to one table that build on each other cannot be rebased one by one: the row ids that the first
-    assigns would differ from those that the second refers to."""
+def _check_independent(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> None:
+    """Raise ConcurrentWriteException if the commit cannot be rebased without the transaction's other commits to the table (ours).
+
+    That is so if it removes a file that another of them adds, in a table with row tracking: the row ids that the first commit
+    assigns would differ from those that the second one refers to.
+    """
     added_paths = {add.path for commit in ours if commit is not prepared for add in commit.adds}
     if prepared.row_id_high_water_mark is not None and any(remove.path in added_paths for remove in prepared.removes):
         raise ConcurrentWriteException(
@@ -273,7 +286,8 @@ def _check_alone(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> No
 
 
 def _after_own_commits(prepared: PreparedCommit, earlier_actions: Sequence[Sequence[Action]]) -> PreparedCommit:
-    """Row ids and time after those of the transaction's own earlier commits."""
+    """The commit with row ids and an in-commit timestamp after those of the transaction's own earlier commits to the table.
+    earlier_actions: the actions of each of them."""
     info = next(action for action in earlier_actions[-1] if isinstance(action, CommitInfo))
     mark = prepared.row_id_high_water_mark
     if mark is not None:
@@ -286,7 +300,7 @@ def _after_own_commits(prepared: PreparedCommit, earlier_actions: Sequence[Seque
 # ---------------------------------------------------------------- ratify together
 
 
-def _name_group(placed: Sequence[_Placed], transaction: str) -> None:
+def _name_group(placed: Sequence[_PlacedTable], transaction: str) -> None:
     """Each commit names all commits of the transaction, so that the tables' logs show it without the ledger."""
     participants = [
         {"tableId": placed_table.base.metadata.id, "version": prepared.version}
@@ -295,15 +309,16 @@ def _name_group(placed: Sequence[_Placed], transaction: str) -> None:
     ]
     group: dict[str, Any] = {"transactionId": transaction, "participants": participants}
     for placed_table in placed:
-        placed_table.actions = [list(named_group(actions, group)) for actions in placed_table.actions]
+        placed_table.actions = [list(name_group(actions, group)) for actions in placed_table.actions]
 
 
-def _stage(placed: _Placed) -> None:
+def _stage(placed: _PlacedTable) -> None:
+    """Write the table's commits to its directory of staged commits, where the ledger can ratify them."""
     for prepared, actions in zip(placed.prepared, placed.actions, strict=True):
         placed.staged.append(placed.coordinated.stage(prepared.version, commit_bytes(actions)))
 
 
-def _drop(placed: Sequence[_Placed]) -> None:
+def _drop(placed: Sequence[_PlacedTable]) -> None:
     """Delete the staged commits, and the files that the attempt has written."""
     for placed_table in placed:
         for staged in placed_table.staged:
@@ -315,7 +330,7 @@ def _ratify(
     ledger: Ledger,
     transaction: str,
     tables: Mapping[str, GroupTable],
-    placed: Sequence[_Placed],
+    placed: Sequence[_PlacedTable],
     expected: Mapping[str, int],
     token: str | None,
 ) -> None:
@@ -327,28 +342,28 @@ def _ratify(
     except Exception as error:
         # The ledger has answered that it does not ratify. After any other error, it may have ratified.
         is_refusal = isinstance(error, DeltaError) and not isinstance(error, OSError)
-        if is_refusal or not _is_done(ledger, transaction, tables, placed):
+        if is_refusal or not _was_ratified(ledger, transaction, tables, placed):
             raise
 
 
-def _is_done(ledger: Ledger, transaction: str, tables: Mapping[str, GroupTable], placed: Sequence[_Placed]) -> bool:
+def _was_ratified(ledger: Ledger, transaction: str, tables: Mapping[str, GroupTable], placed: Sequence[_PlacedTable]) -> bool:
     """Whether the commits were ratified although the ledger's answer was lost: then either all of them are, or none. The
     transaction is aborted first if it has not ended, so that the ledger cannot ratify it after this answer. The ledger does not
     ratify a transaction that it no longer knows, but it may have done so before. Raises CommitOutcomeUnknownError."""
     try:
         drafts = ledger.abort(transaction)
         state = ledger.state_of(transaction)
-        is_done = _is_version(placed) if state is None else state == "committed"
+        was_ratified = _is_in_log(placed) if state is None else state == "committed"
     except (DeltaError, OSError) as error:
-        raise _unknown(ledger, transaction) from error
-    if is_done is None:
-        raise _unknown(ledger, transaction)
+        raise _unknown_outcome(ledger, transaction) from error
+    if was_ratified is None:
+        raise _unknown_outcome(ledger, transaction)
     for draft in drafts:
         named_coordination(tables[draft.commit.table].store).drop_staged(draft.commit)
-    return is_done
+    return was_ratified
 
 
-def _is_version(placed: Sequence[_Placed]) -> bool | None:
+def _is_in_log(placed: Sequence[_PlacedTable]) -> bool | None:
     """Whether the staged commits were ratified, judged by the versions of the first table; None if its ledger no longer knows
     that table. Raises OSError, DeltaError."""
     if not placed:
@@ -365,7 +380,8 @@ def _is_version(placed: Sequence[_Placed]) -> bool | None:
     return first_table.store.read(f"{LOG_DIRECTORY}/{commit_file_name(staged.version)}") == data  # it is published
 
 
-def _unknown(ledger: Ledger, transaction: str) -> CommitOutcomeUnknownError:
+def _unknown_outcome(ledger: Ledger, transaction: str) -> CommitOutcomeUnknownError:
+    """The error for a transaction that may or may not be committed."""
     return CommitOutcomeUnknownError(
         f"The coordinator {ledger.shown} neither confirmed nor refused the transaction {transaction}. It may stand, in all "
         "of its tables or in none. What was written is kept. Look into the history of one of them for the transactionGroup "
@@ -374,20 +390,22 @@ def _unknown(ledger: Ledger, transaction: str) -> CommitOutcomeUnknownError:
     )
 
 
-def _finish(placed: Sequence[_Placed], proposed: Sequence[Proposed]) -> None:
+def _finish(placed: Sequence[_PlacedTable], proposed: Sequence[Proposed]) -> None:
     """Do the work that follows the commit, table by table. The transaction is already committed."""
-    stale: dict[str, list[Ratified]] = {}
+    drafts_by_place: dict[str, list[Ratified]] = {}  # the staged commits as they were proposed
     for proposal in proposed:
-        stale.setdefault(proposal.commit.table, []).append(proposal.commit)
-    _each([partial(_follow, placed_table, stale[placed_table.coordinated.place]) for placed_table in placed], placed)
+        drafts_by_place.setdefault(proposal.commit.table, []).append(proposal.commit)
+    _run_for_tables(
+        [partial(_finish_table, placed_table, drafts_by_place[placed_table.coordinated.place]) for placed_table in placed], placed
+    )
 
 
-def _follow(placed: _Placed, stale: Sequence[Ratified]) -> None:
-    """Do the work after the commits of one table. stale: the commits as they were proposed. They are deleted, because the
+def _finish_table(placed: _PlacedTable, drafts: Sequence[Ratified]) -> None:
+    """Do the work after the commits of one table. drafts: the commits as they were proposed. They are deleted, because the
     ratified commits replace them."""
     placed.coordinated.note_ratified(placed.staged)
-    for proposed_commit in stale:
-        placed.coordinated.drop_staged(proposed_commit)
+    for draft in drafts:
+        placed.coordinated.drop_staged(draft)
     config, previous_snapshot = placed.base.config, None if placed.follows_others else placed.base
     checksum = placed.prepared[0].checksum
     for prepared, actions in zip(placed.prepared, placed.actions, strict=True):

@@ -44,7 +44,7 @@ _CHECKPOINT_INTERVAL = 10  # the default of delta.checkpointInterval
 # commits.
 _CHECKSUM_LOOK_BACK = 4
 # If the checkpoint and the log files after it are no larger than this, the log is replayed to compute a checksum.
-_CHEAP_LOG_BYTES = 1024 * 1024
+_SMALL_LOG_BYTES = 1024 * 1024
 
 
 def _now_ms() -> int:
@@ -52,7 +52,7 @@ def _now_ms() -> int:
 
 
 def _timestamp_ms(actions: Sequence[Action], clock_ms: Callable[[], int]) -> int:
-    """The time of the commit."""
+    """The time of the commit, ms since 1970: its in-commit timestamp, or else its timestamp, or else the time now."""
     info = next((action.values for action in actions if isinstance(action, CommitInfo)), {})
     return int(info.get("inCommitTimestamp") or info.get("timestamp") or clock_ms())
 
@@ -76,12 +76,17 @@ def run_post_commit(
     """
     from delta_py.log.log_compaction import compaction_range
 
+    # A catalog that does not ratify the table's commits is told about the new version.
     if isinstance(store, TableStore) and store.external_table is not None:
         with harmless(store, version, "is not reported to its catalog"):
             store.external_table.report_version(version, _timestamp_ms(actions, clock_ms))
     with harmless(store, version, "has no version checksum"):
         derived = None if checksum is None else checksum.after(config, actions)
-        derived = derived or _derived(store, config, version, actions, before) or _replayed(store, version, actions, before)
+        derived = (
+            derived
+            or _derive_checksum(store, config, version, actions, before)
+            or _replay_for_checksum(store, version, actions, before)
+        )
         if derived is not None:
             writer.put_checksum(version, derived.to_bytes())
     interval = _CHECKPOINT_INTERVAL
@@ -89,14 +94,14 @@ def run_post_commit(
         interval = checkpoint_interval(config)
         settings = current_settings()
         if version > 0 and version % interval == 0 and settings.can_checkpoint:
-            _checkpoint(store, writer, version, actions, clock_ms())
+            _write_checkpoint(store, writer, version, actions, clock_ms())
             with harmless(store, version, "was followed by no log cleanup"):
                 if settings.can_clean_log:
-                    _clean(store, writer, config, clock_ms())
+                    _clean_log(store, writer, config, clock_ms())
     compacted = compaction_range(version, interval)
     if compacted is not None:
         with harmless(store, version, "has no log compaction"):
-            _compact(store, writer, *compacted)
+            _write_compaction(store, writer, *compacted)
     with harmless(store, version, "its symlink manifests are not up to date (generate writes them)"):
         if config.properties.boolean(_MANIFESTS):
             from delta_py.commit.symlink_manifests import follow_commit
@@ -116,7 +121,7 @@ def checkpoint(snapshot: Snapshot, *, clock_ms: Callable[[], int] = _now_ms) -> 
     written = write_checkpoint(snapshot.store, writer, snapshot.segment, now_ms=clock_ms())
     with harmless(snapshot.store, snapshot.version, "was followed by no log cleanup"):
         # The newest version determines how long the log is retained, and the snapshot may be an older one.
-        _clean(snapshot.store, writer, Snapshot.load(snapshot.store).config, clock_ms())
+        _clean_log(snapshot.store, writer, Snapshot.load(snapshot.store).config, clock_ms())
     return written.file_count
 
 
@@ -138,6 +143,8 @@ def harmless(store: ObjectStore, version: int, what: str) -> Iterator[None]:
 
 
 def checkpoint_interval(config: TableConfig) -> int:
+    """How many versions are from one checkpoint to the next (delta.checkpointInterval). Raises CorruptTableError if it is less
+    than 1."""
     name = "delta.checkpointInterval"
     interval = config.properties.integer(name, _CHECKPOINT_INTERVAL)
     if interval < 1:
@@ -148,61 +155,63 @@ def checkpoint_interval(config: TableConfig) -> int:
 # ---------------------------------------------------------------- checksum
 
 
-def _derived(
+def _derive_checksum(
     store: ObjectStore, config: TableConfig, version: int, actions: Sequence[Action], previous_snapshot: Snapshot | None
 ) -> VersionChecksum | None:
     """Derive the checksum from the previous version and the commit's own actions; None if they do not determine it."""
     if previous_snapshot is not None and previous_snapshot.segment.last_commit.size_bytes == 0:
         return None  # its checksum may describe actions that are lost
-    checksum = _nothing(config) if version == 0 else _previous(store, config, version, previous_snapshot)
+    checksum = _empty_checksum(config) if version == 0 else _checksum_before(store, config, version, previous_snapshot)
     return None if checksum is None else checksum.after(config, actions)
 
 
-def _previous(
+def _checksum_before(
     store: ObjectStore, config: TableConfig, version: int, previous_snapshot: Snapshot | None
 ) -> VersionChecksum | None:
     """The checksum of the previous version. Without one, it is computed from the checksum of one of the last few versions, or
     from the log if that is small."""
     if previous_snapshot is None:
-        return _looked_back(store, config, version - 1, version)
+        return _derive_from_older(store, config, version - 1, version)
     if previous_snapshot.checksum is not None:
         return previous_snapshot.checksum
-    newest = previous_snapshot.segment.last_checksum_version  # a table whose writers write no checksums has none to search for
-    checksum = None if newest is None else _looked_back(store, config, newest, version)
-    return counted_checksum(previous_snapshot) if checksum is None and _is_cheap(previous_snapshot.segment) else checksum
+    # The newest version with a checksum; None if there is none since the last checkpoint. Then none is searched for.
+    newest = previous_snapshot.segment.last_checksum_version
+    checksum = None if newest is None else _derive_from_older(store, config, newest, version)
+    return counted_checksum(previous_snapshot) if checksum is None and _is_small_log(previous_snapshot.segment) else checksum
 
 
-def _looked_back(store: ObjectStore, config: TableConfig, newest: int, version: int) -> VersionChecksum | None:
+def _derive_from_older(store: ObjectStore, config: TableConfig, newest: int, version: int) -> VersionChecksum | None:
     """The checksum of version - 1, computed from the newest checksum of the last few versions and the commits since then. newest:
     the version at which the search starts; it continues with older versions. None if there is no such checksum, or the commits do
     not determine the result."""
-    for earlier in range(newest, max(version - 1 - _CHECKSUM_LOOK_BACK, -1), -1):
-        checksum = read_checksum_of(store, earlier)
+    for older_version in range(newest, max(version - 1 - _CHECKSUM_LOOK_BACK, -1), -1):
+        checksum = read_checksum_of(store, older_version)
         if checksum is not None:
-            for later in range(earlier + 1, version):
+            for later in range(older_version + 1, version):
                 # Protocol and metadata of the versions in between do not matter: only those of the last version are written.
                 checksum = None if checksum is None else checksum.after(config, read_actions(store, later))
             return checksum
     return None
 
 
-def _nothing(config: TableConfig) -> VersionChecksum:
+def _empty_checksum(config: TableConfig) -> VersionChecksum:
     """The state before version 0."""
     return VersionChecksum("", config.protocol, config.metadata, 0, 0, None, (), ())
 
 
-def _replayed(
+def _replay_for_checksum(
     store: ObjectStore, version: int, actions: Sequence[Action], previous_snapshot: Snapshot | None
 ) -> VersionChecksum | None:
     """Compute the checksum from the log; None if the log is not small."""
-    if previous_snapshot is not None and not _is_cheap(previous_snapshot.segment):
+    if previous_snapshot is not None and not _is_small_log(previous_snapshot.segment):
         return None
     segment = load_segment(store, version)
-    return counted_checksum(Snapshot.of_segment(store, segment), actions) if _is_cheap(segment) else None
+    return counted_checksum(Snapshot.of_segment(store, segment), actions) if _is_small_log(segment) else None
 
 
-def _is_cheap(segment: LogSegment) -> bool:
-    return segment.size_bytes <= _CHEAP_LOG_BYTES
+def _is_small_log(segment: LogSegment) -> bool:
+    """Whether the log is small enough to be replayed for a checksum."""
+    return segment.size_bytes <= _SMALL_LOG_BYTES
 
 
 def counted_checksum(snapshot: Snapshot, actions: Sequence[Action] = ()) -> VersionChecksum:
@@ -217,45 +226,48 @@ def counted_checksum(snapshot: Snapshot, actions: Sequence[Action] = ()) -> Vers
         snapshot.timestamp_ms if snapshot.config.enabled("inCommitTimestamp") else None,
         tuple(snapshot.set_transactions().values()),
         tuple(snapshot.domain_metadata().values()),
-        _info(actions).txn_id,
+        _commit_info(actions).txn_id,
     )
 
 
-def _info(actions: Sequence[Action]) -> CommitInfo:
+def _commit_info(actions: Sequence[Action]) -> CommitInfo:
+    """The commitInfo of a commit; an empty one if it has none."""
     return next((action for action in actions if isinstance(action, CommitInfo)), CommitInfo({}))
 
 
 # ---------------------------------------------------------------- checkpoint, compaction, cleanup
 
 
-def _checkpoint(store: ObjectStore, writer: LogWriter, version: int, actions: Sequence[Action], now_ms: int) -> None:
+def _write_checkpoint(store: ObjectStore, writer: LogWriter, version: int, actions: Sequence[Action], now_ms: int) -> None:
+    """Write the checkpoint of a version, and its version checksum if it has none. actions: of the version's commit."""
     from delta_py.checkpoint.checkpoint import write_checkpoint
 
     segment = load_segment(store, version)
     written = write_checkpoint(store, writer, segment, now_ms=now_ms)
     if segment.checksum is None:
-        _checksum_of(written, writer, actions)
+        _write_checksum_of(written, writer, actions)
 
 
-def _checksum_of(written: WrittenCheckpoint, writer: LogWriter, actions: Sequence[Action]) -> None:
-    """Write the version checksum that could not be derived. The checkpoint has just read the whole state."""
-    small, info = written.small, _info(actions)
-    assert small.protocol is not None and small.metadata is not None
+def _write_checksum_of(written: WrittenCheckpoint, writer: LogWriter, actions: Sequence[Action]) -> None:
+    """Write the version checksum from the counts of a new checkpoint, for which the whole state was read."""
+    other_actions, info = written.other_actions, _commit_info(actions)
+    assert other_actions.protocol is not None and other_actions.metadata is not None
     checksum = VersionChecksum(
         "",
-        small.protocol,
-        small.metadata,
+        other_actions.protocol,
+        other_actions.metadata,
         written.file_count,
         written.table_bytes,
         info.in_commit_timestamp_ms,
-        tuple(small.transactions.values()),
-        tuple(small.domains.values()),
+        tuple(other_actions.transactions.values()),
+        tuple(other_actions.domains.values()),
         info.txn_id,
     )
     writer.put_checksum(written.version, checksum.to_bytes())
 
 
-def _clean(store: ObjectStore, writer: LogWriter, config: TableConfig, now_ms: int) -> None:
+def _clean_log(store: ObjectStore, writer: LogWriter, config: TableConfig, now_ms: int) -> None:
+    """Delete the log files that no retained version needs. config: of the newest version."""
     from delta_py.checkpoint.cleanup import clean_log
 
     cleaned = clean_log(store, writer, config, now_ms=now_ms)
@@ -268,7 +280,8 @@ def _clean(store: ObjectStore, writer: LogWriter, config: TableConfig, now_ms: i
         )
 
 
-def _compact(store: ObjectStore, writer: LogWriter, start: int, end: int) -> None:
+def _write_compaction(store: ObjectStore, writer: LogWriter, start: int, end: int) -> None:
+    """Write the log compaction of the commits start to end, unless it would be too large."""
     from delta_py.log.log_compaction import compact
 
     data = compact(store, start, end)

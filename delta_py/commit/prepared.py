@@ -76,7 +76,7 @@ MayMatch: TypeAlias = Callable[[Sequence[AddFile]], Sequence[bool]]
 
 
 def any_match(matches: Sequence[MayMatch]) -> MayMatch | None:
-    """Whether files may hold a row of any of several reads; None if there are no reads."""
+    """Combine the checks of several reads: whether files may hold a row of any of them. None if there are no reads."""
     if not matches:
         return None
     return lambda adds: [any(answers) for answers in zip(*(match(adds) for match in matches), strict=True)]
@@ -163,18 +163,18 @@ class PreparedCommit:
         """
         assert not self.shared, "the rows that others took out of the same files have not been compared"
         adds, domains = self._with_row_ids()
-        settled = (action for action in (self.protocol, self.metadata) if action is not None)
-        return [self._commit_info(now_ms), *settled, *domains, *self.transactions, *self.removes, *adds, *self.cdc]
+        definition = (action for action in (self.protocol, self.metadata) if action is not None)
+        return [self._commit_info(now_ms), *definition, *domains, *self.transactions, *self.removes, *adds, *self.cdc]
 
     def _commit_info(self, now_ms: int) -> CommitInfo:
         """The commitInfo action. Its in-commit timestamp is later than that of the commit before, even if the clock is not."""
         times = {"timestamp": now_ms}
         if self.in_commit_timestamps:
             previous = self.previous_timestamp_ms
-            stamp = now_ms if previous is None else max(now_ms, previous + 1)
-            if stamp > _MAX_LONG:
-                raise _used_up(f"Version {self.version - 1} has the in-commit timestamp {previous}, and a later one")
-            times = {"inCommitTimestamp": stamp, **times}
+            timestamp_ms = now_ms if previous is None else max(now_ms, previous + 1)
+            if timestamp_ms > _MAX_LONG:
+                raise _overflow_error(f"Version {self.version - 1} has the in-commit timestamp {previous}, and a later one")
+            times = {"inCommitTimestamp": timestamp_ms, **times}
         return CommitInfo({**times, **self.commit_info, "txnId": self.txn_id})
 
     def _with_row_ids(self) -> tuple[Iterable[AddFile], tuple[DomainMetadata, ...]]:
@@ -186,14 +186,14 @@ class PreparedCommit:
         requested_domain = next((domain for domain in self.domains if domain.domain == ROW_TRACKING_DOMAIN), None)
         mark = max(assigned_mark, row_id_high_water_mark(requested_domain), highest_row_id(self.adds))
         if mark > _MAX_LONG:
-            raise _used_up(f"The files have row ids up to {mark}, which")
+            raise _overflow_error(f"The files have row ids up to {mark}, which")
         adds = []
         for add in self.adds:
             if add.base_row_id is None:
                 row_count = num_records(add)
-                assert row_count is not None, "row_counts.counted has counted them"
+                assert row_count is not None, "with_row_counts has counted them"
                 if mark + row_count > _MAX_LONG:
-                    raise _used_up(f"Row ids up to {mark} are given out, and {row_count} more")
+                    raise _overflow_error(f"Row ids up to {mark} are given out, and {row_count} more")
                 add = replace(add, base_row_id=mark + 1, default_row_commit_version=self.version)
                 mark += row_count
             adds.append(add)
@@ -253,8 +253,9 @@ def row_tracking_domain(mark: int) -> DomainMetadata:
     return DomainMetadata(ROW_TRACKING_DOMAIN, orjson.dumps({"rowIdHighWaterMark": mark}).decode())
 
 
-def _used_up(what: str) -> CorruptTableError:
-    """A number of the log has reached its maximum: a larger one could be written but not read."""
+def _overflow_error(what: str) -> CorruptTableError:
+    """The error for a number of the log that has reached its maximum: a larger one could be written but not read. what: the start
+    of the message, up to `would not fit`."""
     return CorruptTableError(
         f"{what} would not fit into 64 bits. Nothing was committed. The log is damaged, or was made so: restore the table to a "
         "version before, or write its rows into a new one."
@@ -320,6 +321,7 @@ class WinningCommit:
 
 
 def _has_identity_tag(info: CommitInfo) -> bool:
+    """Whether the commit's writer says that its metadata only raises the high water marks of identity columns."""
     tags = info.values.get("tags")
     return isinstance(tags, dict) and str(tags.get(IDENTITY_TAG)).lower() == "true"
 
@@ -346,7 +348,8 @@ class SharedFile:
 
 
 def _rebased_add(file: SharedFile, vector: DeletionVectorDescriptor | None) -> AddFile | None:
-    """The file as it is after the winners, without our deleted rows."""
+    """Our add of the file, with the attributes that it has after the winners, and a vector with the deleted rows of both sides.
+    None if no row remains."""
     assert file.ours is not None
     if vector is None:
         return None
@@ -371,7 +374,8 @@ def _with_metrics_of(
     changed."""
     change: Counter[str] = Counter()
     for file in files:
-        had_no_vector, is_removed = file.before is None, vectors[file.path] is None  # is_removed: no row remains
+        # Both are booleans, which count as 0 or 1 below. is_removed: no row of the file remains.
+        had_no_vector, is_removed = file.before is None, vectors[file.path] is None
         # The metrics were counted for the file as we read it. Since then, winners have given the file another vector, so our
         # commit replaces a vector even if the file had none.
         change["DeletionVectorsAdded"] -= is_removed

@@ -37,10 +37,11 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.partition_set import PartitionSet
 from delta_py.storage.store import ObjectStore
 
-_ONE = (Protocol, Metadata)  # a commit has at most one action of each of these kinds
+_AT_MOST_ONE = (Protocol, Metadata)  # a commit has at most one action of each of these kinds
 
 
 def to_json(prepared: PreparedCommit) -> bytes:
+    """The commit as JSON, which from_json reads. Its checksum is left out; commit_group takes it from the base version."""
     assert not prepared.shared, "the rows that others took out of the same files have not been compared"
     table_actions = [action for action in (prepared.protocol, prepared.metadata) if action is not None]
     files: Iterable[Action] = (*prepared.removes, *prepared.adds, *prepared.cdc)
@@ -52,7 +53,7 @@ def to_json(prepared: PreparedCommit) -> bytes:
             "txnId": prepared.txn_id,
             "commitInfo": prepared.commit_info,
             "actions": [action_to_line(action).decode() for action in actions],
-            "reads": _described(prepared.reads),
+            "reads": _reads_to_dict(prepared.reads),
             "isolation": prepared.isolation.value,
             "inCommitTimestamps": prepared.in_commit_timestamps,
             "previousTimestamp": prepared.previous_timestamp_ms,
@@ -64,15 +65,16 @@ def to_json(prepared: PreparedCommit) -> bytes:
 
 
 def reads_to_json(reads: ReadSet) -> bytes:
-    return orjson.dumps(_described(reads))
+    """The reads as JSON, which reads_from_json reads."""
+    return orjson.dumps(_reads_to_dict(reads))
 
 
-def _described(reads: ReadSet) -> dict[str, Any]:
-    """The reads as a JSON object. _reads is the reverse."""
+def _reads_to_dict(reads: ReadSet) -> dict[str, Any]:
+    """The reads as a JSON object. _parse_reads is the reverse."""
     return {
         "predicates": reads.predicates,
         "timezones": reads.timezones,
-        "partitions": [{"values": each.values, "timezone": each.timezone} for each in reads.partitions],
+        "partitions": [{"values": partitions.values, "timezone": partitions.timezone} for partitions in reads.partitions],
         "paths": sorted(reads.paths),
         "appIds": sorted(reads.app_ids),
         "onlyTakenRows": reads.only_deleted_rows,
@@ -82,19 +84,20 @@ def _described(reads: ReadSet) -> dict[str, Any]:
 
 
 def from_json(data: bytes, store: ObjectStore, config: TableConfig) -> PreparedCommit:
-    """store, config: of the table, in the version that was read. Raises CorruptTableError for data that to_json did not make."""
-    with _readable("a commit"):
-        return _parsed(orjson.loads(data), store, config)
+    """The commit that to_json has described. store, config: of the table, in the version that was read. Raises CorruptTableError
+    for data that to_json did not make."""
+    with _checking_ledger_data("a commit"):
+        return _parse_commit(orjson.loads(data), store, config)
 
 
 def reads_from_json(data: bytes, store: ObjectStore, config: TableConfig) -> ReadSet:
-    """As from_json, for data of reads_to_json."""
-    with _readable("reads"):
-        return _reads(orjson.loads(data), store, config)
+    """The reads that reads_to_json has described. Otherwise as from_json."""
+    with _checking_ledger_data("reads"):
+        return _parse_reads(orjson.loads(data), store, config)
 
 
 @contextlib.contextmanager
-def _readable(what: str) -> Iterator[None]:
+def _checking_ledger_data(what: str) -> Iterator[None]:
     """Raise CorruptTableError if the body cannot parse the ledger's data. what: the data, for the message."""
     try:
         yield
@@ -102,13 +105,15 @@ def _readable(what: str) -> Iterator[None]:
         raise CorruptTableError(f"The ledger holds {what} of a transaction that cannot be read: {error!r}.") from error
 
 
-def _parsed(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> PreparedCommit:
+def _parse_commit(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> PreparedCommit:
+    """The commit in a JSON object of to_json."""
     actions = [parse_action(line.encode()) for line in value["actions"]]
 
     def of(kind: type[Any]) -> tuple[Any, ...]:
+        """The actions of one kind."""
         return tuple(action for action in actions if type(action) is kind)
 
-    protocol, metadata = (next(iter(of(kind)), None) for kind in _ONE)
+    protocol, metadata = (next(iter(of(kind)), None) for kind in _AT_MOST_ONE)
     return PreparedCommit(
         version=value["version"],
         read_version=value["readVersion"],
@@ -121,7 +126,7 @@ def _parsed(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> P
         cdc=of(AddCDCFile),
         transactions=of(SetTransaction),
         domains=of(DomainMetadata),
-        reads=_reads(value["reads"], store, config),
+        reads=_parse_reads(value["reads"], store, config),
         isolation=IsolationLevel.parse(value["isolation"]),
         in_commit_timestamps=value["inCommitTimestamps"],
         previous_timestamp_ms=value["previousTimestamp"],
@@ -131,13 +136,15 @@ def _parsed(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> P
     )
 
 
-def _reads(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> ReadSet:
-    """The read set that the transaction has described."""
+def _parse_reads(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> ReadSet:
+    """The read set in a JSON object of _reads_to_dict."""
     predicates = tuple(value["predicates"])
-    rows = [_rows(text, timezone, store, config) for text, timezone in zip(predicates, value["timezones"], strict=True)]
-    partitions = [_partitions(each, config) for each in value.get("partitions", ())]
+    rows = [
+        _parse_read_rows(text, timezone, store, config) for text, timezone in zip(predicates, value["timezones"], strict=True)
+    ]
+    partition_sets = [_parse_partitions(item, config) for item in value.get("partitions", ())]
     # Partitions that cannot be parsed: any row may have been read.
-    matches = [ReadRows.of(store, config, None, "UTC") if each is None else each for each in partitions]
+    matches = [ReadRows.of(store, config, None, "UTC") if partitions is None else partitions for partitions in partition_sets]
     return ReadSet(
         predicates,
         any_match([read.may_match for read in (*rows, *matches)]),
@@ -147,11 +154,12 @@ def _reads(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> Re
         value["allRows"],
         value["allFiles"],
         tuple(value["timezones"]),
-        tuple(each for each in partitions if each is not None),
+        tuple(partitions for partitions in partition_sets if partitions is not None),
     )
 
 
-def _rows(text: str, timezone: str, store: ObjectStore, config: TableConfig) -> ReadRows:
+def _parse_read_rows(text: str, timezone: str, store: ObjectStore, config: TableConfig) -> ReadRows:
+    """The rows that a predicate selects. text: its SQL."""
     try:
         predicate = parse_predicate(text, config.schema, session_timezone=timezone)
     except DeltaError:
@@ -159,8 +167,9 @@ def _rows(text: str, timezone: str, store: ObjectStore, config: TableConfig) -> 
     return ReadRows.of(store, config, predicate, timezone)
 
 
-def _partitions(value: dict[str, Any], config: TableConfig) -> PartitionSet | None:
-    """None if they cannot be parsed: the commit widens the columns' types, and the values are of the wider types."""
+def _parse_partitions(value: dict[str, Any], config: TableConfig) -> PartitionSet | None:
+    """The partitions in a JSON object. None if their values cannot be parsed with the types of `config`: if the commit widens the
+    partition columns' types, the values are of the wider types."""
     try:
         return PartitionSet.of(config, value["values"], value["timezone"])
     except DeltaError:

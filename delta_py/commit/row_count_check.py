@@ -26,22 +26,27 @@ from delta_py.storage.store import ObjectStore
 from delta_py.threads import in_threads
 from delta_py.write.rewrite import added
 
-_AT_ONCE = 16
+_THREADS = 16
 
 
-def counted(store: ObjectStore, adds: tuple[AddFile, ...], *, gives_row_ids: bool) -> tuple[AddFile, ...]:
-    """The same files. Those with a deletion vector, and those that get row ids, have numRecords.
+def with_row_counts(store: ObjectStore, adds: tuple[AddFile, ...], *, gives_row_ids: bool) -> tuple[AddFile, ...]:
+    """The same files, with numRecords where the protocol requires it: in files with a deletion vector, and in files that get row
+    ids.
 
     gives_row_ids: the commit assigns row ids to files that have none. Raises DataFileError if a footer cannot be read.
     """
-    return _counted(store, adds, [add for add in adds if _must_count(add, gives_row_ids) and num_records(add) is None])
+    return _with_counts_of_footers(
+        store, adds, [add for add in adds if _must_count(add, gives_row_ids) and num_records(add) is None]
+    )
 
 
-def _counted(store: ObjectStore, adds: Sequence[AddFile], uncounted_adds: Sequence[AddFile]) -> tuple[AddFile, ...]:
+def _with_counts_of_footers(
+    store: ObjectStore, adds: Sequence[AddFile], uncounted_adds: Sequence[AddFile]
+) -> tuple[AddFile, ...]:
     """The adds; those in uncounted_adds get the row counts of their footers."""
     if not uncounted_adds:
         return tuple(adds)
-    row_counts = in_threads([partial(_row_count, store, add) for add in uncounted_adds], _AT_ONCE, "delta_py-footers")
+    row_counts = in_threads([partial(_row_count, store, add) for add in uncounted_adds], _THREADS, "delta_py-footers")
     counted_adds = zip(uncounted_adds, row_counts, strict=True)
     stats_by_path = {add.path: orjson.dumps({"numRecords": count}).decode() for add, count in counted_adds}
     return tuple(replace(add, stats=stats_by_path[add.path]) if add.path in stats_by_path else add for add in adds)
@@ -57,14 +62,16 @@ def highest_assigned_row_id(snapshot: Snapshot) -> int:
         return -1
     files = plan_scan(snapshot, None, None, ScanOptions(keep_all=True)).scan_files()
     adds = [added(file) for file in files if file.base_row_id is not None]
-    return highest_row_id(_counted(snapshot.store, adds, [add for add in adds if num_records(add) is None]))
+    return highest_row_id(_with_counts_of_footers(snapshot.store, adds, [add for add in adds if num_records(add) is None]))
 
 
 def _must_count(add: AddFile, gives_row_ids: bool) -> bool:
+    """Whether the protocol requires numRecords in the file's statistics."""
     return add.deletion_vector is not None or (gives_row_ids and add.base_row_id is None)
 
 
 def _row_count(store: ObjectStore, add: AddFile) -> int:
+    """The number of rows in the file's Parquet footer. Raises DataFileError if it cannot be read."""
     try:
         return stored_row_count(store, add.path, add.size_bytes)
     except (OSError, pa.ArrowException) as error:

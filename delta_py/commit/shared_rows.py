@@ -31,18 +31,23 @@ def merge_shared_vectors(store: ObjectStore, commit: PreparedCommit) -> tuple[Pr
     cannot be read; StorageError if the new vectors cannot be written. Then the new file is deleted again.
     """
     with ThreadPoolExecutor(min(_THREADS, len(commit.shared)), "delta_py-vectors") as pool:
-        merged = list(pool.map(lambda file: _merged(store, commit, file), commit.shared))
-    rows = {file.path: deleted_rows for file, deleted_rows in zip(commit.shared, merged, strict=True) if file.ours is not None}
+        merged_by_file = list(pool.map(lambda file: _merge_rows(store, commit, file), commit.shared))
+    # Only files from which our commit deletes rows get a new vector. The others were read only to find conflicts.
+    rows = {
+        file.path: deleted_rows for file, deleted_rows in zip(commit.shared, merged_by_file, strict=True) if file.ours is not None
+    }
     # Files of which no row remains: they are removed, and need no vector.
-    emptied = {file.path for file in commit.shared if file.path in rows and len(rows[file.path]) == num_records(file.theirs)}
-    changed_paths = [path for path in rows if path not in emptied]
+    emptied_paths = {
+        file.path for file in commit.shared if file.path in rows and len(rows[file.path]) == num_records(file.theirs)
+    }
+    changed_paths = [path for path in rows if path not in emptied_paths]
     descriptors = _put_vectors(store, [rows[path] for path in changed_paths]) if changed_paths else ()
-    vectors: dict[str, DeletionVectorDescriptor | None] = dict.fromkeys(emptied)
+    vectors: dict[str, DeletionVectorDescriptor | None] = dict.fromkeys(emptied_paths)  # None: the file is removed
     vectors.update(zip(changed_paths, descriptors, strict=True))
     return commit.with_vectors(vectors), descriptors[0].path if descriptors else None
 
 
-def _merged(store: ObjectStore, commit: PreparedCommit, file: SharedFile) -> BitMap64:
+def _merge_rows(store: ObjectStore, commit: PreparedCommit, file: SharedFile) -> BitMap64:
     """The positions of the rows that either side deleted. Raises a DeltaConcurrentModificationException as
     merge_shared_vectors.
     """

@@ -37,7 +37,7 @@ from delta_py.storage.store import ObjectStore
 MANIFEST_DIRECTORY = "_symlink_format_manifest"
 
 _MANIFEST = "manifest"
-_HADOOP_CHECKSUM = ".manifest.crc"  # Hadoop writes one next to each local file; it would not match ours
+_HADOOP_CHECKSUM = ".manifest.crc"  # Hadoop writes such a file next to each local file
 _WRITERS = 16
 _ROUNDS = 10  # how often manifests are written again because others have committed
 _ROWS = pa.schema([("directory", pa.string()), ("line", pa.string())])
@@ -61,7 +61,7 @@ def write_manifests(store: ObjectStore, directories: frozenset[str] | None = Non
     """
     for _ in range(_ROUNDS):
         snapshot = Snapshot.load(store)
-        manifests = _write(snapshot, directories)
+        manifests = _write_snapshot(snapshot, directories)
         if list_log(store, snapshot.version + 1).newest() is None:
             return manifests
     raise ConcurrentWriteException(
@@ -76,12 +76,13 @@ def follow_commit(store: ObjectStore, config: TableConfig, actions: Sequence[Act
     All manifests are written if there are none yet, and if the commit changed the table's metadata.
     """
     files = [action for action in actions if isinstance(action, AddFile | RemoveFile)]
-    is_changed = any(isinstance(action, Metadata) for action in actions)
-    if not is_changed and not files:
+    has_new_metadata = any(isinstance(action, Metadata) for action in actions)
+    if not has_new_metadata and not files:
         return None
-    has_all_directories = is_changed or not config.partition_columns
-    directories = None if has_all_directories else _directories_of(files, config.partition_columns)
-    if next(iter(store.list_recursive(MANIFEST_DIRECTORY)), None) is None:
+    writes_all = has_new_metadata or not config.partition_columns
+    # None: write the manifests of all partitions.
+    directories = None if writes_all else _directories_of(files, config.partition_columns)
+    if next(iter(store.list_recursive(MANIFEST_DIRECTORY)), None) is None:  # there are no manifests yet
         directories = None
     return write_manifests(store, directories)
 
@@ -99,14 +100,14 @@ def _directories_of(files: Sequence[AddFile | RemoveFile], columns: Sequence[str
 # ---------------------------------------------------------------- one version
 
 
-def _write(snapshot: Snapshot, directories: frozenset[str] | None) -> Manifests:
+def _write_snapshot(snapshot: Snapshot, directories: frozenset[str] | None) -> Manifests:
     """Write the manifests of these directories, and delete those of directories without files. directories: None for all."""
     store = snapshot.store
-    rows = _rows(snapshot, directories)
-    texts = dict(_texts(rows))
+    rows = _manifest_rows(snapshot, directories)
+    texts = dict(_manifest_texts(rows))
     if directories is None and not snapshot.config.partition_columns:
         texts.setdefault("", "")  # a table without files is a manifest without lines
-    stale = sorted((_existing(store) if directories is None else directories) - texts.keys())
+    stale = sorted((_existing_directories(store) if directories is None else directories) - texts.keys())
 
     def put(item: tuple[str, str]) -> None:
         directory, text = item
@@ -126,23 +127,25 @@ def _write(snapshot: Snapshot, directories: frozenset[str] | None) -> Manifests:
 
 
 def _delete_checksum(store: ObjectStore, directory: str) -> None:
+    """Delete the file next to a local manifest in which Hadoop keeps its checksum. It would not match the new content."""
     if not store.is_remote:
         store.delete(_path(directory, _HADOOP_CHECKSUM))
 
 
 def _path(directory: str, name: str) -> str:
+    """The path of a file next to the manifests. directory: of the partition; "" without partition columns."""
     return "/".join(filter(None, (MANIFEST_DIRECTORY, directory, name)))
 
 
-def _existing(store: ObjectStore) -> frozenset[str]:
+def _existing_directories(store: ObjectStore) -> frozenset[str]:
     """The directories that have a manifest, relative to the directory of all manifests."""
     prefix = f"{MANIFEST_DIRECTORY}/"
     manifest_paths = (info.path.removeprefix(prefix) for info in store.list_recursive(MANIFEST_DIRECTORY))
     return frozenset(path.rpartition("/")[0] for path in manifest_paths if path.rpartition("/")[2] == _MANIFEST)
 
 
-def _texts(rows: pa.Table) -> Iterator[tuple[str, str]]:
-    """Each directory with the text of its manifest. rows: sorted."""
+def _manifest_texts(rows: pa.Table) -> Iterator[tuple[str, str]]:
+    """Each directory with the text of its manifest. rows: as from _manifest_rows, sorted."""
     if not rows.num_rows:
         return
     # `starts`: the rows at which another directory begins.
@@ -153,29 +156,30 @@ def _texts(rows: pa.Table) -> Iterator[tuple[str, str]]:
         yield rows["directory"][start].as_py(), "".join(f"{line}\n" for line in lines)
 
 
-def _rows(snapshot: Snapshot, directories: frozenset[str] | None) -> pa.Table:
-    """Directory and line of each file, sorted."""
+def _manifest_rows(snapshot: Snapshot, directories: frozenset[str] | None) -> pa.Table:
+    """The partition's directory and the manifest's line of each file: a table of the schema _ROWS, sorted. directories: None for
+    all. Raises UnsupportedOperationError if manifests cannot express the table."""
     config = snapshot.config
     _check_mapping(snapshot)
     requested_directories = None if directories is None else pa.array(sorted(directories), pa.string())
     root = location_of(snapshot.table_root)
-    parts = []
+    batches = []
     for batch in snapshot.file_batches():
         files = batch.files
         _check_vectors(snapshot, files)
-        directory = _directory(files, config.partition_columns)
+        directory = _directory_of_files(files, config.partition_columns)
         if requested_directories is not None:
             is_requested = pc.is_in(directory, requested_directories)
             files, directory = files.filter(is_requested), directory.filter(is_requested)
         lines = [location_of(resolve(root, path)) for path in files["path"].to_pylist()]
-        parts.append(pa.RecordBatch.from_arrays([directory, pa.array(lines, pa.string())], schema=_ROWS))
-    rows = pa.Table.from_batches(parts, _ROWS).sort_by([("directory", "ascending"), ("line", "ascending")])
+        batches.append(pa.RecordBatch.from_arrays([directory, pa.array(lines, pa.string())], schema=_ROWS))
+    rows = pa.Table.from_batches(batches, _ROWS).sort_by([("directory", "ascending"), ("line", "ascending")])
     _check_lines(snapshot, rows["line"])
     return rows
 
 
-def _directory(files: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
-    """The partition's directory of each file; "" without partition columns."""
+def _directory_of_files(files: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
+    """The partition's directory of each file; "" without partition columns. columns: the partition columns' names."""
     if not columns:
         return pa.repeat("", files.num_rows)
     levels = []
@@ -190,6 +194,7 @@ def _directory(files: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
 
 
 def _check_mapping(snapshot: Snapshot) -> None:
+    """Raises UnsupportedOperationError if the table has column mapping."""
     if snapshot.config.column_mapping_mode != "none":
         raise UnsupportedOperationError(
             f"The table at {snapshot.table_root} maps its columns to other names in the files, which engines that read by "
@@ -200,6 +205,7 @@ def _check_mapping(snapshot: Snapshot) -> None:
 
 
 def _check_vectors(snapshot: Snapshot, files: pa.RecordBatch) -> None:
+    """Raises UnsupportedOperationError if any of the files has a deletion vector."""
     vectors = files["deletion_vector"]
     if vectors.null_count < len(vectors):
         path = files["path"].filter(vectors.is_valid())[0].as_py()
@@ -214,6 +220,7 @@ def _check_vectors(snapshot: Snapshot, files: pa.RecordBatch) -> None:
 
 
 def _check_lines(snapshot: Snapshot, lines: pa.ChunkedArray) -> None:
+    """Raises UnsupportedOperationError if a file's location has a line break."""
     broken = lines.filter(pc.match_substring_regex(lines, "[\n\r]"))
     if len(broken):
         raise UnsupportedOperationError(

@@ -15,11 +15,13 @@ _MOST_TABLES = 1000
 
 
 def table_key(store: ObjectStore, config: TableConfig) -> str:
+    """The key of a table in the caches: a table that replaces another at the same place has another key."""
     return f"{store.root} {config.metadata.id}"
 
 
 class CountPerTable:
-    """A number for each of the most recently used tables; None if there is nothing to count. Threads may share it."""
+    """A number for each of the most recently used tables, by table_key; None for a table in which there is nothing to count.
+    Threads may share it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -38,6 +40,7 @@ class CountPerTable:
             return count
 
     def put(self, key: str, count: int | None) -> None:
+        """Set the number of a table, and forget the table that was set longest ago if there are too many."""
         with self._lock:
             self._counts[key] = count
             self._counts.move_to_end(key)

@@ -35,19 +35,19 @@ from delta_py.commit.prepared import (
     any_match,
 )
 from delta_py.commit.proposed_form import reads_to_json
-from delta_py.commit.row_count_check import counted, highest_assigned_row_id
+from delta_py.commit.row_count_check import highest_assigned_row_id, with_row_counts
 from delta_py.errors import CommitOutcomeUnknownError, CorruptTableError, DeltaError, UnsupportedOperationError
 from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.expressions.tree import Expression
 from delta_py.log.catalog_contract import check_contract
 from delta_py.log.commit_reader import FILE_SCHEMA
 from delta_py.log.coordination import FEATURE as COORDINATED
-from delta_py.log.coordination import coordinated_by
+from delta_py.log.coordination import properties_with_coordinator
 from delta_py.log.log_writer import LogWriter
-from delta_py.log.reconciliation import gathered
+from delta_py.log.reconciliation import gather_batches
 from delta_py.object_stores.open_store import coordination_of, is_in_transaction
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
-from delta_py.protocol.column_usage import tracked
+from delta_py.protocol.column_usage import with_usage_flag
 from delta_py.protocol.identity_columns import with_marks
 from delta_py.protocol.table_config import TableConfig
 from delta_py.release import own_version
@@ -87,13 +87,13 @@ class Transaction:
             policy = replace(policy, conflict_attempts=self._settings.max_attempts)
         self._attempts, self._clock_ms = Attempts(store, policy, clock_ms, sleep), clock_ms
         self._reads = _Reads(store)
-        self._parts: list[WrittenFiles] = []
+        self._written_parts: list[WrittenFiles] = []
         self._protocol: Protocol | None = None
         self._metadata: Metadata | None = None
         self._transactions: dict[str, SetTransaction] = {}
         self._domains: dict[str, DomainMetadata] = {}
-        self._next_only = False
-        self._restored: Snapshot | None = None
+        self._is_next_required = False
+        self._restored_snapshot: Snapshot | None = None
 
     @property
     def reads(self) -> ReadSet:
@@ -126,7 +126,7 @@ class Transaction:
         are remembered: another writer that removes the files or adds files to the partitions in the meantime causes a conflict.
         Raises as PartitionSet.has and Snapshot.file_batches."""
         assert self._snapshot is not None, "a table that is not there has no files"
-        batches = gathered(self._snapshot.file_batches(want_whole=True), FILE_SCHEMA.names)
+        batches = gather_batches(self._snapshot.file_batches(want_whole=True), FILE_SCHEMA.names)
         matching_files = [batch.files.filter(partitions.has(batch.files)) for batch in batches]
         files = pa.Table.from_batches(matching_files, schema=FILE_SCHEMA)
         self._reads.add_partitions(partitions)
@@ -163,13 +163,13 @@ class Transaction:
 
     def must_be_next(self) -> Self:
         """Declare that the commit names its version or time: any other commit that comes first is a conflict."""
-        self._next_only = True
+        self._is_next_required = True
         return self
 
     def restores(self, past: Snapshot) -> Self:
         """Declare that the table will hold the files of an earlier version, and no others. Then the configuration under which
         they were written counts, not what the table has required since then."""
-        self._restored = past
+        self._restored_snapshot = past
         return self
 
     def read_transaction(self, app_id: str) -> int | None:
@@ -181,7 +181,7 @@ class Transaction:
     # ------------------------------------------------------------ what the commit will hold
 
     def add(self, written: WrittenFiles) -> Self:
-        self._parts.append(written)
+        self._written_parts.append(written)
         return self
 
     def set_protocol(self, protocol: Protocol) -> Self:
@@ -236,11 +236,11 @@ class Transaction:
         CorruptTableError if the commit of the version that was read is damaged, and as Snapshot.check_log if the table has been
         deleted and created again since it was read; then the data files are deleted.
         """
-        written = WrittenFiles.of_all(self._parts)
+        written = WrittenFiles.of_all(self._written_parts)
         new_paths = list(written.new_paths)  # attempts add the files that they create
         try:
             tags = self._raise_identity_marks(written)
-            config = self._tracked_config()
+            config = self._complete_config()
             writer = LogWriter(self._store, config)
             if self._snapshot is not None and self.is_recorded:
                 delete_files(self._store, written.new_paths)
@@ -265,10 +265,11 @@ class Transaction:
         delete_files(self._store, _outdated_vectors(written, new_paths, actions))
         if committed.followed_metadata is not None:
             config = TableConfig(config.protocol, committed.followed_metadata)
+        # None for a new table, and if other writers have committed since the snapshot.
         previous_snapshot = (
             self._snapshot if self._snapshot is not None and self._snapshot.version == committed.version - 1 else None
         )
-        if not is_in_transaction(self._store):  # whose version numbers may still change
+        if not is_in_transaction(self._store):  # in a multi-table transaction, the version may still change
             run_post_commit(
                 self._store, writer, config, committed.version, actions, before=previous_snapshot, checksum=committed.checksum
             )
@@ -300,12 +301,13 @@ class Transaction:
         return tags
 
     def _config(self) -> TableConfig:
+        """The table after the commit: the protocol and metadata that were set, or else those of the snapshot."""
         if self._snapshot is None:
             assert self._protocol is not None and self._metadata is not None, "a new table needs a protocol and metadata"
             return TableConfig(self._protocol, self._metadata)
         return TableConfig(self._protocol or self._snapshot.protocol, self._metadata or self._snapshot.metadata)
 
-    def _tracked_config(self) -> TableConfig:
+    def _complete_config(self) -> TableConfig:
         """Add to the metadata what a change of columns must record, and the coordinator if the table has one."""
         config = self._config()
         if self._metadata is None and self._protocol is None:
@@ -314,9 +316,9 @@ class Transaction:
             check_contract(self._store, self._snapshot.config, config)
         if config.feature(COORDINATED):
             table_id = (self._snapshot or config).metadata.id  # the ledger knows the table by this id
-            self._metadata = replace(config.metadata, id=table_id, configuration=coordinated_by(self._store, config))
+            self._metadata = replace(config.metadata, id=table_id, configuration=properties_with_coordinator(self._store, config))
             config = self._config()
-        metadata = tracked(None if self._snapshot is None else self._snapshot.config, config)
+        metadata = with_usage_flag(None if self._snapshot is None else self._snapshot.config, config)
         if metadata is not config.metadata:
             self._metadata = metadata
         return self._config()
@@ -352,9 +354,11 @@ class Transaction:
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
         """Check the rules on the whole set of actions, and build the commit to try."""
         check_row_tracking(self._store.root, config.properties)
-        written = replace(written, adds=counted(self._store, tuple(written.adds), gives_row_ids=config.feature("rowTracking")))
+        written = replace(
+            written, adds=with_row_counts(self._store, tuple(written.adds), gives_row_ids=config.feature("rowTracking"))
+        )
         check_actions(self._store.root, config, written, config if self._snapshot is None else self._snapshot.config)
-        check_iceberg(self._snapshot, config, written, self._restored)
+        check_iceberg(self._snapshot, config, written, self._restored_snapshot)
         if self._domains and not config.feature("domainMetadata"):
             raise UnsupportedOperationError(
                 f"The metadata domain {min(self._domains)} was to be set, and the table does not support domain metadata. "
@@ -384,7 +388,7 @@ class Transaction:
             # A commit of 0 bytes has lost its actions, and its checksum may describe them.
             checksum=None if snapshot is None or snapshot.segment.last_commit.size_bytes == 0 else snapshot.checksum,
             row_id_high_water_mark=self._row_id_mark(config),
-            next_version_only=self._next_only,
+            next_version_only=self._is_next_required,
             table_id=config.metadata.id if snapshot is None else snapshot.metadata.id,
         )
         info["isolationLevel"] = prepared.isolation.value
@@ -414,6 +418,7 @@ def _outdated_vectors(written: WrittenFiles, new_paths: Sequence[str], actions: 
 
 
 def _vector_files(actions: Iterable[Action]) -> set[str]:
+    """The paths of the deletion vector files that the adds among the actions name."""
     vectors = (action.deletion_vector for action in actions if isinstance(action, AddFile))
     return {vector.path for vector in vectors if vector is not None and vector.path is not None}
 
@@ -427,7 +432,7 @@ def _parameter_text(value: Any) -> str | None:
 
 
 class _Reads:
-    """A ReadSet under construction. The predicates, time zones and rows of one read have the same position in their lists."""
+    """A ReadSet under construction. _predicates, _timezones and _rows have one item for each call of add_rows."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
@@ -440,6 +445,7 @@ class _Reads:
         self._partitions: list[PartitionSet] = []
 
     def add_rows(self, config: TableConfig, predicate: Expression | None, timezone: str) -> None:
+        """The rows for which the predicate is true were read; None: all rows. config: of the version that was read."""
         self.all_rows |= predicate is None
         self._predicates.append("true" if predicate is None else to_sql(predicate))
         self._timezones.append(timezone)

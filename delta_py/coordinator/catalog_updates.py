@@ -15,16 +15,18 @@ from delta_py.coordinator.ledger import Ratified
 from delta_py.types.json_text import parse_json
 from delta_py.unity.catalog_answers import CatalogTable
 
-_DERIVED = (
+# Properties that the catalog derives from the rest of the table's definition, as it derives all that begin with _FEATURE_PREFIX.
+_DERIVED_PROPERTIES = (
     *("delta.lastUpdateVersion", "delta.lastCommitTimestamp", "delta.minReaderVersion", "delta.minWriterVersion"),
     *("delta.clusteringColumns", "delta.rowTracking.rowIdHighWaterMark"),
 )
-_FEATURE = "delta.feature."
+_FEATURE_PREFIX = "delta.feature."
 _DOMAIN_FIELDS = {"delta.clustering": "clusteringColumns", "delta.rowTracking": "rowIdHighWaterMark"}
 """The catalog refuses all other domains, and other fields of these."""
 
 # The beginnings of the lines of a commit that are parsed. A commit may have very many other lines, for its files.
-_DEFINING = (b'{"commitInfo"', b'{"metaData"', b'{"protocol"', b'{"domainMetadata"')
+_DEFINITION_LINES = (b'{"commitInfo"', b'{"metaData"', b'{"protocol"', b'{"domainMetadata"')
+# The keys of a type in a schemaString, and their spelling in the catalog.
 _TYPE_KEYS = {
     "elementType": "element-type",
     "containsNull": "contains-null",
@@ -38,7 +40,7 @@ def commit_updates(commit: Ratified, data: bytes, load: Callable[[], CatalogTabl
     """The updates that report a commit, for one request. data: the commit's content. load: reads the table's present state from
     the catalog; called only if the commit has a metaData action.
     """
-    actions = [parse_json(line) for line in data.splitlines() if line.startswith(_DEFINING)]
+    actions = [parse_json(line) for line in data.splitlines() if line.startswith(_DEFINITION_LINES)]
     info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
     updates: list[dict[str, Any]] = [
         {
@@ -61,12 +63,12 @@ def commit_updates(commit: Ratified, data: bytes, load: Callable[[], CatalogTabl
 
 def new_table_form(location: str, data: bytes) -> dict[str, Any]:
     """The definition of a managed table, from the content of its first commit, as the catalog takes it."""
-    actions = [parse_json(line) for line in data.splitlines() if line.startswith(_DEFINING)]
+    actions = [parse_json(line) for line in data.splitlines() if line.startswith(_DEFINITION_LINES)]
     metadata, protocol, info = (
         next(action[kind] for action in actions if kind in action) for kind in ("metaData", "protocol", "commitInfo")
     )
     domains = [action["domainMetadata"] for action in actions if "domainMetadata" in action]
-    known = {domain["domain"]: _configuration(domain) for domain in domains if domain["domain"] in _DOMAIN_FIELDS}
+    catalog_domains = {domain["domain"]: _configuration(domain) for domain in domains if domain["domain"] in _DOMAIN_FIELDS}
     description = metadata.get("description")
     return {
         "location": location,
@@ -77,7 +79,7 @@ def new_table_form(location: str, data: bytes) -> dict[str, Any]:
         "properties": {name: value for name, value in metadata["configuration"].items() if not is_derived(name)},
         "last-commit-timestamp-ms": info["inCommitTimestamp"],
         **({} if description is None else {"comment": description}),
-        **({"domain-metadata": known} if known else {}),
+        **({"domain-metadata": catalog_domains} if catalog_domains else {}),
     }
 
 
@@ -102,11 +104,12 @@ def protocol_form(protocol: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_derived(property_name: str) -> bool:
     """Whether the catalog derives the property from the rest of the table's definition."""
-    return property_name in _DERIVED or property_name.startswith(_FEATURE)
+    return property_name in _DERIVED_PROPERTIES or property_name.startswith(_FEATURE_PREFIX)
 
 
 def _metadata_updates(metadata: Mapping[str, Any], present: CatalogTable) -> Iterator[dict[str, Any]]:
-    """The updates that give the catalog's table the columns, properties and comment of a metaData action."""
+    """The updates that give the catalog's table the columns, properties and comment of a metaData action. present: the table as
+    the catalog has it now; what is equal already is left out."""
     columns = catalog_type(parse_json(metadata["schemaString"]))
     if columns != present.columns:
         yield {"action": "set-columns", "columns": columns}
@@ -114,10 +117,10 @@ def _metadata_updates(metadata: Mapping[str, Any], present: CatalogTable) -> Ite
     if partition_columns != list(present.partition_columns):
         yield {"action": "set-partition-columns", "partition-columns": partition_columns}
     properties = {name: value for name, value in metadata["configuration"].items() if not is_derived(name)}
-    before = {name: value for name, value in present.properties.items() if not is_derived(name)}
-    if changed := {name: value for name, value in properties.items() if before.get(name) != value}:
+    present_properties = {name: value for name, value in present.properties.items() if not is_derived(name)}
+    if changed := {name: value for name, value in properties.items() if present_properties.get(name) != value}:
         yield {"action": "set-properties", "updates": changed}
-    if removed := sorted(before.keys() - properties.keys()):
+    if removed := sorted(present_properties.keys() - properties.keys()):
         yield {"action": "remove-properties", "removals": removed}
     description = metadata.get("description")
     if description is not None and description != present.comment:
@@ -129,15 +132,16 @@ def _protocol_update(protocol: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _domain_updates(domains: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The updates for domains that the catalog knows."""
-    known = [domain for domain in domains if domain["domain"] in _DOMAIN_FIELDS]
-    updates = {domain["domain"]: _configuration(domain) for domain in known if not domain.get("removed")}
+    """The updates for the metadata domains that the catalog knows. domains: the domainMetadata actions."""
+    catalog_domains = [domain for domain in domains if domain["domain"] in _DOMAIN_FIELDS]
+    updates = {domain["domain"]: _configuration(domain) for domain in catalog_domains if not domain.get("removed")}
     if updates:
         yield {"action": "set-domain-metadata", "updates": updates}
-    if removed := [domain["domain"] for domain in known if domain.get("removed")]:
+    if removed := [domain["domain"] for domain in catalog_domains if domain.get("removed")]:
         yield {"action": "remove-domain-metadata", "domains": removed}
 
 
 def _configuration(domain: Mapping[str, Any]) -> dict[str, Any]:
+    """The one field of a domain's configuration that the catalog takes, as a JSON object."""
     field = _DOMAIN_FIELDS[domain["domain"]]
     return {field: parse_json(domain["configuration"])[field]}

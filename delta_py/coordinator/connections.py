@@ -15,83 +15,88 @@ from typing import Any
 
 from delta_py.errors import DeltaError
 
-_all: weakref.WeakSet[Connections] = weakref.WeakSet()
+_all_pools: weakref.WeakSet[Connections] = weakref.WeakSet()  # the pools of this process
 _FORK_SECONDS = 60.0  # how long a fork waits for open transactions
 
 
 class Connections:
-    """connect: opens a connection."""
+    """The pool of connections to one database. connect: opens a connection."""
 
     def __init__(self, connect: Callable[[], Any]) -> None:
         self._connect = connect
-        self._free: list[Any] = []
+        self._unused: list[Any] = []
         self._in_use = 0
-        self._turn = threading.Condition()
-        _all.add(self)
+        self._condition = threading.Condition()
+        _all_pools.add(self)
 
     @contextlib.contextmanager
     def connection(self) -> Iterator[Any]:
-        """A connection that no other thread uses at the same time. If the block fails, it is closed or rolled back."""
-        with self._turn:
+        """A connection that no other thread uses during the block. If the block fails, the connection is closed or rolled back.
+        During a fork, this waits until `release`."""
+        with self._condition:
             self._in_use += 1
         try:
-            with self._checked_out() as connection:
+            with self._take_connection() as connection:
                 yield connection
         finally:
-            with self._turn:
+            with self._condition:
                 self._in_use -= 1
-                self._turn.notify_all()
+                self._condition.notify_all()
 
     @contextlib.contextmanager
-    def _checked_out(self) -> Iterator[Any]:
+    def _take_connection(self) -> Iterator[Any]:
         """A free connection, or a new one. After an error of the database it is closed; after an error of the ledger it is
         used again.
         """
         try:
-            connection = self._free.pop()
+            connection = self._unused.pop()
         except IndexError:
             connection = self._connect()
         try:
             yield connection
         except DeltaError:  # the ledger raised this: the connection itself is fine
             connection.rollback()
-            self._free.append(connection)
+            self._unused.append(connection)
             raise
         except BaseException:
             connection.close()
             raise
-        self._free.append(connection)
+        self._unused.append(connection)
 
     def forget(self) -> None:
         """Close the unused connections: their server may no longer exist."""
-        while self._free:
-            self._free.pop().close()
+        while self._unused:
+            self._unused.pop().close()
 
     def hold(self) -> None:
         """Wait until no connection is in use, close all, and allow no new one until `release`."""
-        self._turn.acquire()
-        self._turn.wait_for(lambda: not self._in_use, _FORK_SECONDS)
+        self._condition.acquire()
+        self._condition.wait_for(lambda: not self._in_use, _FORK_SECONDS)
         self.forget()
 
     def release(self) -> None:
-        self._turn.release()
+        """End what `hold` began: connections are allowed again."""
+        self._condition.release()
 
 
 _paused_for_fork: list[Connections] = []
 
 
 def _before_fork() -> None:
-    for connections in list(_all):
+    """Close all connections, so that the child inherits none, and allow no new one until the fork is over."""
+    for connections in list(_all_pools):
         connections.hold()
         _paused_for_fork.append(connections)
 
 
 def _after_fork() -> None:
+    """Allow connections again."""
     while _paused_for_fork:
         _paused_for_fork.pop().release()
 
 
 def _after_fork_in_child() -> None:
+    """Allow connections in the child. The fork may have happened while connections were in use, if it waited for too long."""
     for connections in _paused_for_fork:
         connections._in_use = 0  # the threads that used them do not exist in the child
     _after_fork()

@@ -29,11 +29,12 @@ from delta_py.remote_requests import RETRY_SECONDS, until_answered
 _log = logging.getLogger("delta_py")
 
 HASH, RANGE = "tablePath", "fileName"
-_TEXTS = ("region", "endpoint", "access_key_id", "secret_access_key", "session_token", "profile")
-_SECONDS = {"request_timeout": TIMEOUT_SECONDS, "retry_timeout": RETRY_SECONDS}
+# The parameters of a URL: texts, numbers of seconds with their defaults, and those that messages show.
+_TEXT_PARAMETERS = ("region", "endpoint", "access_key_id", "secret_access_key", "session_token", "profile")
+_SECONDS_PARAMETERS = {"request_timeout": TIMEOUT_SECONDS, "retry_timeout": RETRY_SECONDS}
 _ENDPOINT_CURE = "Check the endpoint in the coordinator's URL, and the network."
 _NO_CREDENTIALS = "Set up boto3's usual credentials, or have access_key_id and secret_access_key in the coordinator's URL."
-_SHOWN = ("region", "endpoint")
+_SHOWN_PARAMETERS = ("region", "endpoint")
 _MOST_ITEMS = 100  # the limit of one transaction in DynamoDB
 CONTENTION_SECONDS = 60.0  # how long a call tries again while others change the same items
 _BACKOFF = Backoff(first_seconds=0.005, longest_seconds=1.0)
@@ -42,44 +43,51 @@ _WORTH_ANOTHER_TRY = {"None", "ConditionalCheckFailed", "TransactionConflict", "
 
 Key = tuple[str, str]
 Item = dict[str, Any]
-LOOK = -1
+READ_ONLY_ATTEMPT = -1
 """The number of an attempt that only reads whether the previous attempt succeeded."""
 
 
 class DynamoDbItems:
-    """Raises InvalidOptionError for an invalid URL. shown: the URL for messages, without secrets."""
+    """The items of one DynamoDB table. Raises InvalidOptionError for an invalid URL. shown: the URL for messages, without
+    secrets.
+
+    Methods raise CoordinatorUnavailableError if DynamoDB does not answer, or refuses for another reason than a condition.
+    """
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
-        unknown = sorted(set(parameters) - {*_TEXTS, *_SECONDS})
+        unknown = sorted(set(parameters) - {*_TEXT_PARAMETERS, *_SECONDS_PARAMETERS})
         if not parts.netloc or "@" in parts.netloc or parts.path.strip("/") or unknown:
             what = f"it has {', '.join(unknown)}" if unknown else "it names no table, or more than a table"
             raise InvalidOptionError(
                 f"The URL of a coordinator in DynamoDB cannot be used: {what}. Write dynamodb://TABLE, with any of "
-                f"{', '.join((*_TEXTS, *_SECONDS))} after a question mark.",
+                f"{', '.join((*_TEXT_PARAMETERS, *_SECONDS_PARAMETERS))} after a question mark.",
                 option="coordinator",
             )
         self._name = parts.netloc
-        seconds = {name: _number(name, parameters.get(name), default) for name, default in _SECONDS.items()}
+        seconds = {name: _parse_seconds(name, parameters.get(name), default) for name, default in _SECONDS_PARAMETERS.items()}
         access = AwsAccess(_NO_CREDENTIALS, _ENDPOINT_CURE, timeout_seconds=seconds["request_timeout"])
-        self._access = replace(access, **{name: parameters[name] for name in _TEXTS if name in parameters})  # type: ignore[arg-type]
+        self._access = replace(access, **{name: parameters[name] for name in _TEXT_PARAMETERS if name in parameters})  # type: ignore[arg-type]
         self._retry_seconds = seconds["retry_timeout"]
-        shown_parameters = "&".join(f"{name}={_without_user(parameters[name])}" for name in _SHOWN if name in parameters)
+        shown_parameters = "&".join(
+            f"{name}={_without_user(parameters[name])}" for name in _SHOWN_PARAMETERS if name in parameters
+        )
         self.shown = f"dynamodb://{self._name}{'?' if shown_parameters else ''}{shown_parameters}"
         self._client_of_process: tuple[int, Any] | None = None
 
     # ------------------------------------------------------------ requests
 
-    def tries(self, *, looks_again: bool = False) -> Iterator[int]:
-        """Numbers of attempts, with waits between them. Raises CoordinatorUnavailableError when the time is over. looks_again:
-        yield LOOK before that; the caller writes nothing in that attempt."""
+    def tries(self, *, has_last_look: bool = False) -> Iterator[int]:
+        """Yield the number of each attempt, from 0 on, and wait between them. Raises CoordinatorUnavailableError after
+        CONTENTION_SECONDS. has_last_look: yield READ_ONLY_ATTEMPT before that, for a last attempt in which the caller only reads
+        whether an earlier one has succeeded."""
         begin = time.monotonic()
         for number in itertools.count():
             yield number
             if time.monotonic() - begin > CONTENTION_SECONDS:
-                if looks_again:
-                    yield LOOK
+                if has_last_look:
+                    yield READ_ONLY_ATTEMPT
                 raise unavailable(self.shown, f"others changed the same items for {CONTENTION_SECONDS:.0f} s")
             time.sleep(_BACKOFF.wait_seconds(number))
 
@@ -92,7 +100,8 @@ class DynamoDbItems:
             _log.warning("%s: items that are not needed any more could not be deleted: %s", self.shown, error)
 
     def _run(self, call: Callable[[Any], Any]) -> Any:
-        """One request that may be repeated. Raises CoordinatorUnavailableError, TransactionCancelled."""
+        """Send a request that may be repeated, and return its answer. call: sends it through a client of boto3. Raises
+        CoordinatorUnavailableError, TransactionCancelled."""
         where = f"the DynamoDB table {self._name}"
         try:
             # A forked process would share sockets with its parent, so it makes its own client.
@@ -110,17 +119,18 @@ class DynamoDbItems:
             raise unavailable(self.shown, self._access.hide(str(error))) from error
 
     def get(self, *keys: Key) -> list[Item | None]:
-        """Read all of them in one consistent state."""
+        """The items with these keys, read in one consistent state; None for each that does not exist."""
         if len(keys) == 1:
             request = {"TableName": self._name, "Key": _typed_key(keys[0]), "ConsistentRead": True}
             answers = [self._run(lambda client: client.get_item(**request))]
         else:
             self._check_count(len(keys))
             gets = [{"Get": {"TableName": self._name, "Key": _typed_key(key)}} for key in keys]
-            answers = self._get_together(gets)
-        return [_plain(answer["Item"]) if answer.get("Item") else None for answer in answers]
+            answers = self._get_in_transaction(gets)
+        return [_untyped(answer["Item"]) if answer.get("Item") else None for answer in answers]
 
-    def _get_together(self, gets: list[Item]) -> list[Item]:
+    def _get_in_transaction(self, gets: list[Item]) -> list[Item]:
+        """Read several items in one transaction. It is repeated while others write the same items."""
         for _ in self.tries():
             try:
                 responses: list[Item] = self._run(lambda client: client.transact_get_items(TransactItems=gets))["Responses"]
@@ -159,7 +169,7 @@ class DynamoDbItems:
         }
         while True:
             answer = self._run(lambda client: client.query(**request))
-            yield from (_plain(item) for item in answer["Items"])
+            yield from (_untyped(item) for item in answer["Items"])
             if "LastEvaluatedKey" not in answer:
                 return
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
@@ -197,6 +207,7 @@ class DynamoDbItems:
             raise unavailable(self.shown, error) from error
 
     def _check_count(self, count: int) -> None:
+        """Raises UnsupportedOperationError if one request of DynamoDB cannot have so many items."""
         if count > _MOST_ITEMS:
             raise UnsupportedOperationError(
                 f"The coordinator {self.shown} cannot change {count} items in one request: DynamoDB allows {_MOST_ITEMS}. "
@@ -206,6 +217,7 @@ class DynamoDbItems:
             )
 
     def check_length(self, what: str, text: str, limit_bytes: int) -> None:
+        """Raises UnsupportedOperationError if a text is too long for a key. what: the text's meaning, for the message."""
         if (length := len(text.encode())) > limit_bytes:
             raise UnsupportedOperationError(
                 f"The coordinator {self.shown} cannot store the {what} {shown(text[:100])}...: it has {length} bytes, "
@@ -215,16 +227,17 @@ class DynamoDbItems:
 
     # ------------------------------------------------------------ actions of a write
 
-    def put(self, key: Key, values: Item, same: Item | None = None) -> Item:
-        """same: attributes that the replaced item must have; None or empty: the key must not exist."""
-        item = {"TableName": self._name, "Item": _typed(keyed(key) | values)}
-        if same:
-            return {"Put": item | _conditions(same)}
+    def put(self, key: Key, values: Item, required: Item | None = None) -> Item:
+        """An action that writes an item. required: attributes that the replaced item must have; None or empty: no item may have
+        the key."""
+        item = {"TableName": self._name, "Item": _typed(key_attributes(key) | values)}
+        if required:
+            return {"Put": item | _conditions(required)}
         return {"Put": item | {"ConditionExpression": f"attribute_not_exists({HASH})"}}
 
-    def update(self, key: Key, changes: Item, same: Item) -> Item:
-        """An action that sets the attributes `changes` if those of `same` still have these values."""
-        conditions = _conditions(same)
+    def update(self, key: Key, changes: Item, required: Item) -> Item:
+        """An action that sets the attributes `changes` if those of `required` still have these values."""
+        conditions = _conditions(required)
         names = {f"#u{number}": name for number, name in enumerate(changes)}
         values = {f":u{number}": value for number, value in enumerate(changes.values())}
         text = ", ".join(f"#u{number} = :u{number}" for number in range(len(changes)))
@@ -232,20 +245,21 @@ class DynamoDbItems:
         conditions["ExpressionAttributeValues"] |= _typed(values)
         return {"Update": {"TableName": self._name, "Key": _typed_key(key), "UpdateExpression": f"SET {text}", **conditions}}
 
-    def check(self, key: Key, same: Item) -> Item:
-        return {"ConditionCheck": {"TableName": self._name, "Key": _typed_key(key), **_conditions(same)}}
+    def check(self, key: Key, required: Item) -> Item:
+        """An action that changes nothing, and succeeds only if the item has the attributes `required`."""
+        return {"ConditionCheck": {"TableName": self._name, "Key": _typed_key(key), **_conditions(required)}}
 
-    def delete(self, key: Key, same: Item) -> Item:
-        """same: attributes that the item must have; empty to delete it in any state."""
-        return {"Delete": {"TableName": self._name, "Key": _typed_key(key), **(_conditions(same) if same else {})}}
+    def delete(self, key: Key, required: Item) -> Item:
+        """An action that deletes an item. required: attributes that the item must have; empty to delete it in any state."""
+        return {"Delete": {"TableName": self._name, "Key": _typed_key(key), **(_conditions(required) if required else {})}}
 
 
-def _conditions(same: Item) -> Item:
+def _conditions(required: Item) -> Item:
     """The part of an action that requires these attributes. Placeholders stand for the names, as DynamoDB reserves many words."""
     return {
-        "ConditionExpression": " AND ".join(f"#c{number} = :c{number}" for number in range(len(same))),
-        "ExpressionAttributeNames": {f"#c{number}": name for number, name in enumerate(same)},
-        "ExpressionAttributeValues": _typed({f":c{number}": value for number, value in enumerate(same.values())}),
+        "ConditionExpression": " AND ".join(f"#c{number} = :c{number}" for number in range(len(required))),
+        "ExpressionAttributeNames": {f"#c{number}": name for number, name in enumerate(required)},
+        "ExpressionAttributeValues": _typed({f":c{number}": value for number, value in enumerate(required.values())}),
     }
 
 
@@ -261,24 +275,26 @@ def _typed_value(value: Any) -> Item:
 
 
 def _typed_key(key: Key) -> Item:
-    return _typed(keyed(key))
+    return _typed(key_attributes(key))
 
 
-def keyed(key: Key) -> Item:
+def key_attributes(key: Key) -> Item:
+    """The attributes of an item that are its key."""
     return {HASH: key[0], RANGE: key[1]}
 
 
-def _plain(item: Item) -> Item:
+def _untyped(item: Item) -> Item:
+    """The reverse of _typed: `{"size": {"N": "3"}}` -> `{"size": 3}`."""
     return {name: int(value["N"]) if "N" in value else value.get("S", value.get("B")) for name, value in item.items()}
 
 
 def _without_user(endpoint: str) -> str:
-    """The URL with scheme, host and port alone."""
+    """The URL with scheme, host and port alone, because the rest may hold a password."""
     parts = urlsplit(endpoint)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else endpoint
 
 
-def _number(name: str, text: str | None, default: float) -> float:
+def _parse_seconds(name: str, text: str | None, default: float) -> float:
     """The number of seconds in a parameter of the URL. text: None if the URL lacks the parameter. Raises InvalidOptionError."""
     try:
         number = default if text is None else float(text)

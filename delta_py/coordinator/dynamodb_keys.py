@@ -29,26 +29,32 @@ OPEN, COMMITTED, ABORTED = "open", "committed", "aborted"
 
 
 def transaction_key(transaction: str) -> Key:
+    """The key of a transaction's own item. Its proposals, reads and parts have the same hash key."""
     return f"transaction {transaction}", "transaction"
 
 
-def listed_key(ends_ms: int, transaction: str) -> Key:
+def cleanup_key(ends_ms: int, transaction: str) -> Key:
+    """The key of the item that lists a transaction for cleanup, in the order of the times at which transactions end."""
     return "open", f"{padded(ends_ms)} {transaction}"
 
 
 def token_key(token: str) -> Key:
+    """The key of the item that says at which moment a call with this token was carried out."""
     return f"token {token}", "token"
 
 
 def padded(number: int) -> str:
+    """A number as a text of a fixed length, so that keys sort as their numbers."""
     return f"{number:020}"
 
 
 def commit_values(commit: Ratified) -> Item:
+    """The attributes that the item of a ratified or proposed commit has."""
     return {"version": commit.version, "name": commit.name, "size_bytes": commit.size_bytes, "commit_ms": commit.time_ms}
 
 
 def ratified_of(table: str, item: Item) -> Ratified:
+    """The commit in an item that has commit_values. table: its place."""
     return Ratified(table, item["version"], item["name"], item["size_bytes"], item["commit_ms"])
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from delta_py.coordinator import dynamodb_items
-from delta_py.coordinator.dynamodb_items import LOOK, RANGE, DynamoDbItems, Item
+from delta_py.coordinator.dynamodb_items import RANGE, READ_ONLY_ATTEMPT, DynamoDbItems, Item
 from delta_py.coordinator.dynamodb_keys import (
     COMMITTED,
     LEDGER,
@@ -49,21 +49,25 @@ from delta_py.coordinator.ledger import (
     version_taken,
 )
 
-_TRIMMED_AT_ONCE = 100
-_FIRST_LOOKED_AT = 16  # number of newest commits that are read first to find the version at a moment
-_STEPS = ("identity", "moment", "changed")  # attributes of the ledger's item that never return to an earlier value
+_MOST_TRIMMED = 100
+_FIRST_QUERY_COMMITS = 16  # number of newest commits that are read first to find the version at a moment
+_UNIQUE_ATTRIBUTES = ("identity", "moment", "changed")  # attributes of the ledger's item that never return to an earlier value
 
 
 class DynamoDbLedger(DynamoDbTransactions):
-    """A Ledger. Raises InvalidOptionError for an invalid URL, CoordinatorUnavailableError."""
+    """A Ledger (ledger.py): its methods do and raise what the methods of Ledger do. Raises InvalidOptionError for an invalid URL.
+
+    table: the place of a table. moment: the number of a ratification, which grows. epoch: a text for one registration of a table;
+    a table that is registered again gets another one. call: the unique text that a call writes into its items.
+    """
 
     identity: str
 
     def __init__(self, url: str) -> None:
         super().__init__(DynamoDbItems(url))
-        self.identity = self._prepared()
+        self.identity = self._prepare()
 
-    def _prepared(self) -> str:
+    def _prepare(self) -> str:
         """Create the ledger's item if it is missing. Returns the ledger's identity."""
         new = {"identity": str(uuid.uuid4()), "moment": 0, "time_ms": 0, "tables": 0, "changed": ""}
         if self.items.get(LEDGER)[0] is None:
@@ -73,17 +77,18 @@ class DynamoDbLedger(DynamoDbTransactions):
     # ------------------------------------------------------------ tables
 
     def register(self, table: str, version: int, table_id: str) -> None:
+        """Begin to coordinate a table whose versions up to this one are published."""
         self.items.check_length("place of a table", table, LONGEST_RANGE_BYTES)
         self.items.check_length("id of a table", table_id, LONGEST_RANGE_BYTES)
         for _ in self.items.tries():
             ledger, table_item, id_item = self.items.get(LEDGER, ("tables", table), ("ids", table_id))
-            ledger = self._present(ledger)
+            ledger = self._require_ledger(ledger)
             if ledger["identity"] != self.identity:  # the database was created again since it was opened
                 raise another_ledger(self.shown, ledger["identity"], self.identity)
             if self._is_known(table, table_id, table_item, id_item):
                 return
-            actions = self._added(table, version, version, table_id, ledger["moment"], str(uuid.uuid4()))
-            if self.items.write([self._step(ledger, _changed(ledger["tables"] + 1)), *actions]):
+            actions = self._register_actions(table, version, version, table_id, ledger["moment"], str(uuid.uuid4()))
+            if self.items.write([self._ledger_action(ledger, _table_set_changes(ledger["tables"] + 1)), *actions]):
                 return
 
     def _is_known(self, table: str, table_id: str, table_item: Item | None, id_item: Item | None) -> bool:
@@ -96,16 +101,18 @@ class DynamoDbLedger(DynamoDbTransactions):
             raise known_at_other_place(self.shown, table, id_item["place"])
         return table_item is not None
 
-    def _added(self, table: str, published: int, version: int, table_id: str, moment: int, epoch: str) -> list[Item]:
+    def _register_actions(self, table: str, published: int, version: int, table_id: str, moment: int, epoch: str) -> list[Item]:
         """The actions that register a table. published, version: its newest published and its newest ratified version. moment:
         the ledger's newest before that. epoch: a text that no other registration has; it is part of the keys of the table's
         commits.
         """
         values = {"table_id": table_id, "version": version, "published": published, "epoch": epoch}
-        first = {"first_version": published, "first_moment": moment}
-        return [self.items.put(("tables", table), values | first), self.items.put(("ids", table_id), {"place": table})]
+        # The state of the table that the ledger can answer for first.
+        first_state = {"first_version": published, "first_moment": moment}
+        return [self.items.put(("tables", table), values | first_state), self.items.put(("ids", table_id), {"place": table})]
 
     def inventory(self) -> Inventory:
+        """The ledger's identity, and the places of all tables."""
         for _ in self.items.tries():
             ledger = self._ledger()
             places = tuple(sorted(item[RANGE] for item in self.items.query("tables")))
@@ -116,6 +123,7 @@ class DynamoDbLedger(DynamoDbTransactions):
         raise AssertionError("unreachable")
 
     def restore(self, identity: str, tables: Sequence[Restored]) -> None:
+        """Become the ledger of that identity, which was lost, and register these tables."""
         call = str(uuid.uuid4())
         epochs = [f"{call} {number}" for number in range(len(tables))]
         for table in tables:
@@ -124,12 +132,13 @@ class DynamoDbLedger(DynamoDbTransactions):
                 range(table.published + 1, table.published + 1 + len(table.commits))
             ):
                 raise version_taken(table.table, table.commits[0].version, table.published)
-        _check_different(self.shown, tables)
+        _check_no_duplicates(self.shown, tables)
         commits = [commit for table in tables for commit in table.commits]
         for _ in self.items.tries():
             keys = [key for table in tables for key in (("tables", table.table), ("ids", table.table_id))]
-            first, *present_items = self.items.get(LEDGER, *keys)
-            ledger = self._present(first)
+            ledger_item, *present_items = self.items.get(LEDGER, *keys)
+            ledger = self._require_ledger(ledger_item)
+            # present_items: for each table, the item by its place and the item by its id.
             if present_items and present_items[0] is not None and present_items[0]["epoch"] == epochs[0]:
                 break  # an earlier attempt succeeded, but its reply was lost
             if ledger["identity"] != identity and ledger["tables"]:
@@ -140,34 +149,35 @@ class DynamoDbLedger(DynamoDbTransactions):
                     raise version_taken(table.table, table.published, table_item["version"])
             # Without commits, the ledger needs no new moment.
             moment, now = ledger["moment"] + bool(commits), max(now_ms(), ledger["time_ms"])
-            changes = _changed(ledger["tables"] + len(tables)) | {"identity": identity}
+            changes = _table_set_changes(ledger["tables"] + len(tables)) | {"identity": identity}
             if commits:
                 changes |= {"moment": moment, "time_ms": now}
-            actions = [self._step(ledger, changes), *([self._moment_item(moment, now)] if commits else [])]
+            actions = [self._ledger_action(ledger, changes), *([self._moment_item(moment, now)] if commits else [])]
             for table, epoch in zip(tables, epochs, strict=True):
                 newest = table.published + len(table.commits)
-                actions += self._added(table.table, table.published, newest, table.table_id, ledger["moment"], epoch)
+                actions += self._register_actions(table.table, table.published, newest, table.table_id, ledger["moment"], epoch)
                 actions += [self._commit_item(epoch, commit, moment, call) for commit in table.commits]
             if self.items.write(actions):
                 break
         self.identity = identity
 
     def forget(self, table: str, version: int | None = None) -> bool:
+        """Stop coordinating a table. version: only if this is its newest version, and all commits are published."""
         if _is_too_long(table):
             return True
-        epochs = set[str]()
+        epochs = set[str]()  # the registrations that an attempt has tried to delete
         for _ in self.items.tries():
             ledger, table_item = self.items.get(LEDGER, ("tables", table))
-            ledger = self._present(ledger)
+            ledger = self._require_ledger(ledger)
             if table_item is None or (epochs and table_item["epoch"] not in epochs):
                 break  # other epoch: an earlier attempt succeeded, its reply was lost, and the table is registered again
             if version is not None and (table_item["version"], table_item["published"]) != (version, version):
                 return False
             epochs.add(table_item["epoch"])
-            same = {name: table_item[name] for name in ("epoch", "version", "published")}
+            required = {name: table_item[name] for name in ("epoch", "version", "published")}
             actions = [
-                self._step(ledger, _changed(ledger["tables"] - 1)),
-                self.items.delete(("tables", table), same),
+                self._ledger_action(ledger, _table_set_changes(ledger["tables"] - 1)),
+                self.items.delete(("tables", table), required),
                 self.items.delete(("ids", table_item["table_id"]), {}),
             ]
             if self.items.write(actions):
@@ -178,10 +188,11 @@ class DynamoDbLedger(DynamoDbTransactions):
         return True
 
     def tail(self, table: str) -> Tail | None:
-        item_and_tail = self._known_with_tail(table)
+        """The table's newest version, and its commits that are not published; None if the table is not known."""
+        item_and_tail = self._item_with_tail(table)
         return None if item_and_tail is None else item_and_tail[1]
 
-    def _known_with_tail(self, table: str) -> tuple[Item, Tail] | None:
+    def _item_with_tail(self, table: str) -> tuple[Item, Tail] | None:
         """The table's item, and its commits that are not published, read in one consistent state; None if the table is not
         known.
         """
@@ -204,9 +215,10 @@ class DynamoDbLedger(DynamoDbTransactions):
         raise AssertionError("unreachable")
 
     def tail_in(self, transaction: str, table: str) -> Tail | None:
+        """The table as the transaction sees it: its version when the transaction began (base), then the proposed commits."""
         begun = self.find(transaction)
         for _ in self.items.tries():
-            if (item_and_tail := self._known_with_tail(table)) is None:
+            if (item_and_tail := self._item_with_tail(table)) is None:
                 return None
             table_item, tail = item_and_tail
             base, is_known_still = self._version_of(table_item, table, begun.moment)
@@ -214,7 +226,7 @@ class DynamoDbLedger(DynamoDbTransactions):
                 break
         if base is None:
             raise not_remembered(self.shown, table, transaction)
-        proposed_commits = tuple(ratified_of(table, item) for item in self._headers(transaction, table))
+        proposed_commits = tuple(ratified_of(table, item) for item in self._proposal_items(transaction, table))
         if proposed_commits and proposed_commits[0].version != base + 1:  # they belong to a table that was at this place before
             raise not_remembered(self.shown, table, transaction)
         self.find(transaction)  # if the transaction has ended meanwhile, some proposals may have been deleted
@@ -231,18 +243,20 @@ class DynamoDbLedger(DynamoDbTransactions):
         transaction: str | None = None,
         token: str | None = None,
     ) -> int:
+        """Make all commits versions of their tables, or none; returns the moment. Parameters as in Ledger.ratify."""
         call = str(uuid.uuid4())
         self.items.check_length("token", token or "", LONGEST_HASH_BYTES)
-        groups: dict[str, list[Ratified]] = {}
+        groups: dict[str, list[Ratified]] = {}  # the commits by table
         for commit in commits:
             groups.setdefault(commit.table, []).append(commit)
         expected_versions = dict(expected or {})
-        moment, tried_ledger = -1, Item()  # until the first attempt
-        for number in self.items.tries(looks_again=True):
+        # moment: of this call. tried_ledger: the ledger's item on which the last attempt depended. Both are set by an attempt.
+        moment, tried_ledger = -1, Item()
+        for number in self.items.tries(has_last_look=True):
             names = [*groups, *(table for table in expected_versions if table not in groups)]
             keys = [LEDGER, transaction_key(transaction or ""), token_key(token or ""), *(("tables", name) for name in names)]
-            first, transaction_item, token_item, *known_tables = self.items.get(*keys)
-            ledger, table_items = self._present(first), dict(zip(names, known_tables, strict=True))
+            ledger_item, transaction_item, token_item, *items_of_tables = self.items.get(*keys)
+            ledger, table_items = self._require_ledger(ledger_item), dict(zip(names, items_of_tables, strict=True))
             earlier_moment = self._moment_of_call(call, transaction_item, token_item, groups, table_items)
             if earlier_moment is not None:
                 moment = earlier_moment
@@ -255,9 +269,9 @@ class DynamoDbLedger(DynamoDbTransactions):
                     raise version_taken(table, version, newest)
             # The times of moments never decrease, even if the clock of this machine is behind.
             moment, now = ledger["moment"] + 1, max(now_ms(), ledger["time_ms"])
-            actions = [self._step(ledger, {"moment": moment, "time_ms": now}), self._moment_item(moment, now)]
+            actions = [self._ledger_action(ledger, {"moment": moment, "time_ms": now}), self._moment_item(moment, now)]
             for table, group in groups.items():
-                actions += self._appended(table, group, table_items[table], moment, call)
+                actions += self._append_actions(table, group, table_items[table], moment, call)
             for table, version in expected_versions.items():
                 if table not in groups:
                     actions.append(self.items.check(("tables", table), {"version": version}))
@@ -265,9 +279,9 @@ class DynamoDbLedger(DynamoDbTransactions):
                 changes = {"state": COMMITTED, "call": call, "committed": moment}
                 actions.append(self.items.update(transaction_key(transaction), changes, {"state": OPEN}))
             if token is not None:
-                actions.append(self._used_token(token, token_item, moment, call))
-            if number == LOOK:  # the last attempt did not succeed so far, but it may still be under way
-                if self._has_moved(tried_ledger, ledger):
+                actions.append(self._token_action(token, token_item, moment, call))
+            if number == READ_ONLY_ATTEMPT:  # the last attempt did not succeed so far, but it may still be under way
+                if self._has_ledger_changed(tried_ledger, ledger):
                     raise contended(self.shown, dynamodb_items.CONTENTION_SECONDS)
                 continue  # the outcome is unknown: `tries` raises CoordinatorUnavailableError
             tried_ledger = ledger
@@ -301,47 +315,49 @@ class DynamoDbLedger(DynamoDbTransactions):
             break  # a call commits to all tables or to none, so one of them tells
         return None
 
-    def _appended(self, table: str, commits: list[Ratified], table_item: Item | None, moment: int, call: str) -> list[Item]:
+    def _append_actions(self, table: str, commits: list[Ratified], table_item: Item | None, moment: int, call: str) -> list[Item]:
         """The actions that append commits to a table. Raises VersionTakenError unless they are the versions after the newest.
         """
         newest = None if table_item is None else table_item["version"]
         versions = [commit.version for commit in commits]
         if table_item is None or versions != list(range(table_item["version"] + 1, table_item["version"] + 1 + len(commits))):
             raise version_taken(table, commits[0].version, newest)
-        same = {"version": table_item["version"], "epoch": table_item["epoch"]}
-        update = self.items.update(("tables", table), {"version": commits[-1].version}, same)
+        required = {"version": table_item["version"], "epoch": table_item["epoch"]}
+        update = self.items.update(("tables", table), {"version": commits[-1].version}, required)
         return [update, *(self._commit_item(table_item["epoch"], commit, moment, call) for commit in commits)]
 
-    def _used_token(self, token: str, token_item: Item | None, moment: int, call: str) -> Item:
+    def _token_action(self, token: str, token_item: Item | None, moment: int, call: str) -> Item:
         """The action that records the token. Raises TokenUsedError."""
         now = now_ms()
         if token_item is not None and token_item["time_ms"] >= now - TOKEN_RETENTION_MS:
             what = f"The call with the token {token} was already carried out; nothing was done again."
             raise TokenUsedError(what, moment=token_item["moment"])
         values = {"moment": moment, "time_ms": now, "call": call, "expireTime": (now + TOKEN_RETENTION_MS) // 1000}
-        return self.items.put(token_key(token), values, same={} if token_item is None else {"call": token_item["call"]})
+        return self.items.put(token_key(token), values, required={} if token_item is None else {"call": token_item["call"]})
 
     def turn(self, tables: Iterable[str]) -> contextlib.AbstractContextManager[None]:
-        # a lock item would have to be polled, and to be deleted if the process that holds it dies
+        """No turns: a lock item would have to be polled, and to be deleted if the process that holds it dies."""
         return contextlib.nullcontext()
 
     def acknowledge(self, table: str, version: int) -> None:
+        """Record that all commits up to this version are published, and delete some commits that are no longer retained."""
         for _ in self.items.tries():
             (table_item,) = self.items.get(("tables", table))
             if table_item is None or not table_item["published"] < version <= table_item["version"]:
                 return
-            same = {"published": table_item["published"], "epoch": table_item["epoch"]}
-            if self.items.write([self.items.update(("tables", table), {"published": version}, same)]):
+            required = {"published": table_item["published"], "epoch": table_item["epoch"]}
+            if self.items.write([self.items.update(("tables", table), {"published": version}, required)]):
                 break
         if table_item is not None and version > RETAINED_VERSIONS:
             below = ("", padded(version - RETAINED_VERSIONS - 1))
             with self.items.clean_up():
-                old_commits = self.items.query(f"commits {table_item['epoch']}", between=below, limit=_TRIMMED_AT_ONCE)
-                self.items.remove(itertools.islice(old_commits, _TRIMMED_AT_ONCE))
+                old_commits = self.items.query(f"commits {table_item['epoch']}", between=below, limit=_MOST_TRIMMED)
+                self.items.remove(itertools.islice(old_commits, _MOST_TRIMMED))
 
     # ------------------------------------------------------------ moments
 
     def moment(self, time_ms: int | None = None) -> int | None:
+        """The newest moment, or the newest up to a time; None if the ledger does not reach back that far."""
         if time_ms is None:
             return int(self._ledger()["moment"])
         # `~` comes after all characters of these keys, so the range ends with the last moment of this time.
@@ -349,6 +365,7 @@ class DynamoDbLedger(DynamoDbTransactions):
         return None if moment_item is None else int(moment_item["moment"])
 
     def version_at(self, table: str, moment: int) -> int | None:
+        """The table's version at a moment; None if the table or its version then is not known."""
         if _is_too_long(table):
             return None
         for _ in self.items.tries():
@@ -362,8 +379,8 @@ class DynamoDbLedger(DynamoDbTransactions):
 
     def _version_of(self, table_item: Item, table: str, moment: int) -> tuple[int | None, bool]:
         """The result of version_at, and whether it is valid: it is not if the table was forgotten during the search."""
-        oldest = None
-        for item in self.items.query(f"commits {table_item['epoch']}", newest_first=True, limit=_FIRST_LOOKED_AT):
+        oldest = None  # the oldest version whose commit the ledger has
+        for item in self.items.query(f"commits {table_item['epoch']}", newest_first=True, limit=_FIRST_QUERY_COMMITS):
             oldest = int(item[RANGE])
             if item["moment"] <= moment:
                 return oldest, True
@@ -376,34 +393,38 @@ class DynamoDbLedger(DynamoDbTransactions):
 
     def _trim_moments(self, moment: int) -> None:
         """Delete old moments at every hundredth moment, up to two hundred, so that more are deleted than are added."""
-        if moment > RETAINED_MOMENTS and moment % _TRIMMED_AT_ONCE == 0:
-            old_moments = itertools.islice(self.items.query("moments", limit=2 * _TRIMMED_AT_ONCE), 2 * _TRIMMED_AT_ONCE)
+        if moment > RETAINED_MOMENTS and moment % _MOST_TRIMMED == 0:
+            old_moments = itertools.islice(self.items.query("moments", limit=2 * _MOST_TRIMMED), 2 * _MOST_TRIMMED)
             self.items.remove(item for item in old_moments if item["moment"] < moment - RETAINED_MOMENTS)
 
     def moment_of(self, token: str) -> int | None:
+        """The moment of the `ratify` call that used a token; None if no such call is known."""
         self.items.check_length("token", token, LONGEST_HASH_BYTES)
         (item,) = self.items.get(token_key(token))
         return None if item is None else int(item["moment"])
 
     # ------------------------------------------------------------ items
 
-    def _step(self, ledger: Item, changes: Item) -> Item:
-        """The action that changes the ledger's item if no other call has changed it since it was read as `ledger`."""
-        return self.items.update(LEDGER, changes, {name: ledger[name] for name in _STEPS})
+    def _ledger_action(self, ledger: Item, changes: Item) -> Item:
+        """The action that changes the ledger's item, on the condition that no other call has changed it since it was read as
+        `ledger`. So calls that change the ledger's state happen one after the other."""
+        return self.items.update(LEDGER, changes, {name: ledger[name] for name in _UNIQUE_ATTRIBUTES})
 
-    def _has_moved(self, tried_ledger: Item, ledger: Item) -> bool:
+    def _has_ledger_changed(self, tried_ledger: Item, ledger: Item) -> bool:
         """Whether a step that requires the ledger's earlier item can no longer succeed, even if it arrives late."""
-        return any(tried_ledger[name] != ledger[name] for name in _STEPS)
+        return any(tried_ledger[name] != ledger[name] for name in _UNIQUE_ATTRIBUTES)
 
     def _moment_item(self, moment: int, now: int) -> Item:
+        """The action that adds a moment with its time. now: ms since 1970."""
         return self.items.put(("moments", f"{padded(now)} {padded(moment)}"), {"moment": moment})
 
     def _commit_item(self, epoch: str, commit: Ratified, moment: int, call: str) -> Item:
+        """The action that adds a ratified commit."""
         values = commit_values(commit) | {"moment": moment, "call": call}
         return self.items.put((f"commits {epoch}", padded(commit.version)), values)
 
 
-def _check_different(ledger: str, tables: Sequence[Restored]) -> None:
+def _check_no_duplicates(ledger: str, tables: Sequence[Restored]) -> None:
     """Compare the tables with each other, as a SQL database does that inserts one after the other. Raises as `restore`."""
     ids, places = dict[str, str](), dict[str, Restored]()
     for table in tables:
@@ -420,8 +441,8 @@ def _is_too_long(table: str) -> bool:
     return len(table.encode()) > LONGEST_RANGE_BYTES
 
 
-def _changed(tables: int) -> Item:
-    """Changes of the ledger's item when the set of known tables changes."""
+def _table_set_changes(tables: int) -> Item:
+    """The changes of the ledger's item when the set of known tables changes. tables: their number then."""
     return {"tables": tables, "changed": str(uuid.uuid4())}
 
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 
-from delta_py.coordinator.dynamodb_items import HASH, RANGE, DynamoDbItems, Item, Key, keyed
+from delta_py.coordinator.dynamodb_items import HASH, RANGE, DynamoDbItems, Item, Key, key_attributes
 from delta_py.coordinator.dynamodb_keys import (
     ABORTED,
     COMMITTED,
     LEDGER,
     LONGEST_RANGE_BYTES,
     OPEN,
+    cleanup_key,
     commit_values,
-    listed_key,
     now_ms,
     padded,
     ratified_of,
@@ -38,53 +38,60 @@ _PART_BYTES = 300_000  # an item has at most 400 KB
 
 
 class DynamoDbTransactions:
-    """The methods of a Ledger for transactions over tables. Raises CoordinatorUnavailableError."""
+    """The methods of a Ledger (ledger.py) for transactions over tables: they do and raise what the methods of Ledger do.
+
+    call: the unique text that a call writes into its items, to recognize them if the reply is lost.
+    """
 
     def __init__(self, items: DynamoDbItems) -> None:
         self.items = items
         self.shown = items.shown
 
     def begin(self, seconds: float) -> Begun:
+        """Begin a transaction that may last for this time, and delete the items of transactions whose time is over."""
         now = now_ms()
         # The keys begin with the times at which transactions end, and `~` comes after all characters in them.
         for item in self.items.query("open", between=("", f"{padded(now - 1)}~")):
-            self._give_up(item, now)
+            self._delete_overdue(item, now)
         identity, ends_ms = str(uuid.uuid4()), now + round(seconds * 1000)
         moment = int(self._ledger()["moment"])
         values = {"moment": moment, "state": OPEN, "ends_ms": ends_ms}
-        listed = self.items.put(listed_key(ends_ms, identity), {"transaction": identity})
+        cleanup_item = self.items.put(cleanup_key(ends_ms, identity), {"transaction": identity})
         for _ in self.items.tries():
-            if self.items.write([self.items.put(transaction_key(identity), values), listed]):
+            if self.items.write([self.items.put(transaction_key(identity), values), cleanup_item]):
                 break
             if self.items.get(transaction_key(identity))[0] is not None:
                 break  # an earlier attempt succeeded, but its reply was lost
         return Begun(identity, moment)
 
-    def _give_up(self, listed: Item, now: int) -> None:
-        """Delete the remaining items of a transaction whose time is over. The record that a transaction was committed stays for
-        COMMITTED_RETENTION_MS; the transaction is listed again for that time."""
-        transaction = listed["transaction"]
+    def _delete_overdue(self, cleanup_item: Item, now: int) -> None:
+        """Delete the remaining items of a transaction whose time is over. cleanup_item: the item that lists it for cleanup. now:
+        ms since 1970. The record that a transaction was committed stays for COMMITTED_RETENTION_MS; the transaction is listed
+        again for that time."""
+        transaction = cleanup_item["transaction"]
         key = transaction_key(transaction)
         (item,) = self.items.get(key)
         if item is not None and item["state"] == COMMITTED and item["ends_ms"] >= now - COMMITTED_RETENTION_MS:
-            later = listed_key(item["ends_ms"] + COMMITTED_RETENTION_MS, transaction)
-            self.items.put_alone(keyed(later) | {"transaction": transaction})
+            later_key = cleanup_key(item["ends_ms"] + COMMITTED_RETENTION_MS, transaction)
+            self.items.put_alone(key_attributes(later_key) | {"transaction": transaction})
         elif item is not None and not self.items.write([self.items.delete(key, {"state": item["state"]})]):
             return  # it has ended in the meantime: the next call deletes it
         self._drop_proposals(transaction)  # after the transaction, so that no transaction has only a part of its proposals
-        self.items.delete_alone((listed[HASH], listed[RANGE]))  # last: if this call dies, the next one completes it
+        self.items.delete_alone((cleanup_item[HASH], cleanup_item[RANGE]))  # last: if this call dies, the next one completes it
 
     def find(self, transaction: str) -> Begun:
+        """An open transaction. Raises TransactionEndedError."""
         (item,) = self.items.get(transaction_key(transaction))
         return Begun(transaction, check_open(transaction, item))
 
     def propose(self, transaction: str, proposed: Proposed) -> None:
+        """Add a staged commit to an open transaction. Raises VersionTakenError if it already has a commit of that version."""
         commit, described, call = proposed.commit, proposed.described, str(uuid.uuid4())
         key = (transaction_key(transaction)[0], f"proposal {commit.table} {padded(commit.version)}")
         self.items.check_length("place of a table", commit.table, LONGEST_RANGE_BYTES)
         parts = self._put_parts(transaction, call, described)
         values = commit_values(commit) | {"place": commit.table, "call": call, "parts": parts}
-        if not self._put_in(transaction, key, values):
+        if not self._add_item(transaction, key, values):
             raise version_taken(commit.table, commit.version, commit.version)
 
     def _put_parts(self, transaction: str, call: str, data: bytes) -> int:
@@ -99,7 +106,7 @@ class DynamoDbTransactions:
             self.items.put_alone({HASH: key[0], RANGE: f"part {call} {padded(number)}", "bytes": piece, "expireTime": expires})
         return len(pieces)
 
-    def _put_in(self, transaction: str, key: Key, values: Item) -> bool:
+    def _add_item(self, transaction: str, key: Key, values: Item) -> bool:
         """Add an item to an open transaction; returns False if another item has that key.
 
         An item with the same `call` is this one: the reply to an earlier try was lost.
@@ -117,23 +124,26 @@ class DynamoDbTransactions:
         raise AssertionError("unreachable")
 
     def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
-        headers_and_data = self._of_open(transaction, lambda: self._headers(transaction, table))
+        """The commits of an open transaction, of one table or of all; empty if it has ended."""
+        headers_and_data = self._read_if_open(transaction, lambda: self._proposal_items(transaction, table))
         return _as_proposed(headers_and_data)
 
     def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
+        """Store reads of a table that belong to no commit of the transaction."""
         call = str(uuid.uuid4())
         parts = self._put_parts(transaction, call, reads)
         key = (transaction_key(transaction)[0], f"reads {call}")
-        self._put_in(transaction, key, {"place": table, "call": call, "parts": parts})
+        self._add_item(transaction, key, {"place": table, "call": call, "parts": parts})
 
     def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
+        """The stored reads of an open transaction, by table; empty if it has ended."""
         reads_by_place: dict[str, list[bytes]] = {}
         hash_key = transaction_key(transaction)[0]
-        for item, reads in self._of_open(transaction, lambda: list(self.items.query(hash_key, begins="reads "))):
+        for item, reads in self._read_if_open(transaction, lambda: list(self.items.query(hash_key, begins="reads "))):
             reads_by_place.setdefault(item["place"], []).append(reads)
         return reads_by_place
 
-    def _of_open(self, transaction: str, find: Callable[[], list[Item]]) -> list[tuple[Item, bytes]]:
+    def _read_if_open(self, transaction: str, find: Callable[[], list[Item]]) -> list[tuple[Item, bytes]]:
         """Items of an open transaction, with the content of their parts; empty if the transaction has ended. find: reads the
         items.
         """
@@ -157,7 +167,7 @@ class DynamoDbTransactions:
                 complete_items.append((item, b"".join(part["bytes"] for part in parts)))
         return complete_items
 
-    def _headers(self, transaction: str, table: str | None) -> list[Item]:
+    def _proposal_items(self, transaction: str, table: str | None) -> list[Item]:
         """The items of proposals, without their parts, in the order of their keys. table: None for all tables. Another table's
         place may begin with this one and a blank, so places are compared too.
         """
@@ -165,40 +175,45 @@ class DynamoDbTransactions:
         return [item for item in items if table in (None, item["place"])]
 
     def state_of(self, transaction: str) -> str | None:
+        """`open`, `committed` or `aborted`; None if the transaction is not known any more."""
         (item,) = self.items.get(transaction_key(transaction))
         return None if item is None else str(item["state"])
 
     def abort(self, transaction: str) -> list[Proposed]:
+        """End a transaction, and return the commits that it had proposed; empty if it had ended before."""
         call = str(uuid.uuid4())
         for _ in self.items.tries():
             (item,) = self.items.get(transaction_key(transaction))
             if item is not None and item.get("call") == call:
-                break
+                break  # an earlier attempt succeeded, but its reply was lost
             if item is None or item["state"] != OPEN:
                 return []
             changes = {"state": ABORTED, "call": call}
             if self.items.write([self.items.update(transaction_key(transaction), changes, {"state": OPEN})]):
                 break
-        proposals = self._complete_items(transaction, self._headers(transaction, None))
+        proposals = self._complete_items(transaction, self._proposal_items(transaction, None))
         with self.items.clean_up():
             self._drop_proposals(transaction)
         return _as_proposed(proposals)
 
     def _drop_proposals(self, transaction: str) -> None:
+        """Delete the proposals and reads of a transaction, and then their parts."""
         for begins in ("proposal ", "reads ", "part "):
             self.items.remove(self.items.query(transaction_key(transaction)[0], begins=begins))
 
     def _ledger(self) -> Item:
-        return self._present(self.items.get(LEDGER)[0])
+        """The ledger's own item."""
+        return self._require_ledger(self.items.get(LEDGER)[0])
 
-    def _present(self, ledger: Item | None) -> Item:
+    def _require_ledger(self, ledger: Item | None) -> Item:
+        """The ledger's own item. Raises CoordinatorUnavailableError if it was deleted (None)."""
         if ledger is None:
             raise unavailable(self.shown, "the item that says which ledger it is was deleted")
         return ledger
 
 
 def _as_proposed(items: list[tuple[Item, bytes]]) -> list[Proposed]:
-    """Sorted by table and version."""
+    """The proposals, sorted by table and version. items: each with its description, which is in other items."""
     proposals = [Proposed(ratified_of(item["place"], item), described) for item, described in items]
     return sorted(proposals, key=lambda proposal: (proposal.commit.table, proposal.commit.version))
 

@@ -51,6 +51,7 @@ def _is_staged_name(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
+    """Whether the value is a whole number from 0 to 2^63 - 1."""
     return type(value) is int and 0 <= value < 2**63
 
 
@@ -273,6 +274,7 @@ class Ledger(Protocol):
 
 
 def version_taken(table: str, version: int, newest: int | None) -> VersionTakenError:
+    """The error for a version that is not the next one. newest: the table's newest version; None if the table is not known."""
     have = "the coordinator does not know the table" if newest is None else f"its newest version is {newest}"
     return VersionTakenError(
         f"Version {version} of the table at {table} was not ratified: {have}. Nothing of this operation was committed. "
@@ -283,6 +285,7 @@ def version_taken(table: str, version: int, newest: int | None) -> VersionTakenE
 
 
 def contended(ledger: str, seconds: float) -> CoordinatorContendedError:
+    """The error for a call that lost every race for the ledger's items. ledger: its URL without secrets."""
     return CoordinatorContendedError(
         f"The coordinator {ledger} could not ratify commits for {seconds:.0f} s, because others changed the same items. "
         "Nothing was ratified. Run the operation again when fewer writers are at work, or use a coordinator in PostgreSQL.",
@@ -291,6 +294,8 @@ def contended(ledger: str, seconds: float) -> CoordinatorContendedError:
 
 
 def unavailable(ledger: str, error: Any) -> CoordinatorUnavailableError:
+    """The error for a database that gave no answer. ledger: its URL without secrets. error: the reason, an exception or a
+    text."""
     reason = " ".join(str(error).split()).rstrip(".")  # databases put line breaks into messages
     return CoordinatorUnavailableError(
         f"The coordinator {ledger} gave no answer: {reason}. Make sure that its database can be reached, and written by "
@@ -300,6 +305,7 @@ def unavailable(ledger: str, error: Any) -> CoordinatorUnavailableError:
 
 
 def ended(transaction: str, state: str | None) -> TransactionEndedError:
+    """The error for a transaction that is not open any more. state: `committed` or `aborted`; None if it is not known."""
     what = "is not known: its time was over, and it was given up" if state is None else f"was {state} already"
     return TransactionEndedError(
         f"The transaction {transaction} {what}. Nothing of this operation was committed. Begin a new one.",
@@ -308,6 +314,7 @@ def ended(transaction: str, state: str | None) -> TransactionEndedError:
 
 
 def not_remembered(ledger: str, table: str, transaction: str) -> TransactionEndedError:
+    """The error for a table whose version at the begin of a transaction the ledger does not know."""
     return TransactionEndedError(
         f"The coordinator {ledger} does not know which version the table at {table} had when the transaction {transaction} "
         "began: the table came later, or that is long ago. Nothing was read or written. Begin a new one.",
@@ -317,6 +324,7 @@ def not_remembered(ledger: str, table: str, transaction: str) -> TransactionEnde
 
 
 def another_ledger(ledger: str, present: str, expected: str) -> UnsupportedOperationError:
+    """The error for a database that has another identity than expected."""
     return UnsupportedOperationError(
         f"The database {ledger} is the ledger {present}, and not {expected}. Nothing was read or written. Restart the process "
         "if the database was created again in the meantime; to rebuild a ledger, name an empty database.",
@@ -330,6 +338,8 @@ def forget_call(place: str) -> str:
 
 
 def known_at_other_place(ledger: str, table: str, place: str) -> UnsupportedOperationError:
+    """The error for a table at the place `table` whose id the ledger knows at another place. If both places are equal, the ledger
+    knows another id there."""
     what = f"knows it as {place}" if place != table else "knows another table at that place, which was deleted"
     return UnsupportedOperationError(
         f"The table at {table} cannot be used through the coordinator {ledger}, which {what}. Nothing was read or written. Use "

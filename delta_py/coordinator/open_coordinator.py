@@ -18,7 +18,7 @@ from delta_py.release import install_command
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
 _DYNAMODB = "dynamodb://"
-_open: dict[str, Ledger] = {}
+_open: dict[str, Ledger] = {}  # the ledgers that this process has opened, by URL
 _lock = threading.Lock()
 
 
@@ -27,11 +27,12 @@ def open_ledger(url: str) -> Ledger:
     CoordinatorUnavailableError."""
     with _lock:
         if url not in _open:
-            _open[url] = _opened(url)
+            _open[url] = _open_new(url)
         return _open[url]
 
 
-def _opened(url: str) -> Ledger:
+def _open_new(url: str) -> Ledger:
+    """Open the ledger of a URL. Raises as open_ledger."""
     if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
         from delta_py.coordinator.sqlite_ledger import SqliteLedger
 
@@ -41,7 +42,7 @@ def _opened(url: str) -> Ledger:
 
         return PostgresLedger(url)
     if url.startswith(_DYNAMODB):
-        return _dynamodb(url)
+        return _open_dynamodb(url)
     raise InvalidOptionError(
         f"The coordinator cannot be used: {_why_no_ledger(url)}. Use sqlite:///path/of/file.db, postgresql://host/database or "
         "dynamodb://table.",
@@ -50,6 +51,7 @@ def _opened(url: str) -> Ledger:
 
 
 def _why_no_ledger(url: str) -> str:
+    """Why a URL names no ledger, for the message. The message does not show the URL itself."""
     scheme, colon, _ = url.partition(":")
     if not colon or not scheme.isalnum():
         return "its option is no URL"
@@ -58,7 +60,8 @@ def _why_no_ledger(url: str) -> str:
     return f"no coordinator has URLs of the scheme {scheme}"
 
 
-def _dynamodb(url: str) -> Ledger:
+def _open_dynamodb(url: str) -> Ledger:
+    """Open a ledger in DynamoDB. Raises UnsupportedOperationError if boto3 is not installed."""
     try:
         from delta_py.coordinator.dynamodb_ledger import DynamoDbLedger  # imports boto3
     except ModuleNotFoundError as error:

@@ -13,27 +13,27 @@ from delta_py.coordinator.sql_ledger import SqlLedger, Statements
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.release import install_command
 
-_WRITERS = 0x70796465  # the lock that writers take: they run one after the other, because moments are ordered
+_WRITERS_LOCK = 0x70796465  # the lock that writers take: they run one after the other, because moments are ordered
 _CONNECT_SECONDS = 10
-_STILL_SECONDS = 60  # after this time the server drops an idle writer that holds the lock: its machine may be gone
+_MOST_IDLE_SECONDS = 60  # after this time the server drops an idle writer that holds the lock: its machine may be gone
 # Without these a call hangs for as long as the system allows when the network drops packets silently. A gateway does so after it
 # has forgotten an idle connection. A URL may set other values.
-_CONNECTION = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
+_CONNECTION_SETTINGS = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
 
 
 class PostgresLedger(SqlLedger):
-    """url: `postgresql://user:password@host:port/database`. Raises UnsupportedOperationError if psycopg is not installed,
-    InvalidOptionError, CoordinatorUnavailableError."""
+    """A Ledger in a PostgreSQL database. url: `postgresql://user:password@host:port/database`. shown: the URL without secrets.
+    Raises UnsupportedOperationError if psycopg is not installed, InvalidOptionError, CoordinatorUnavailableError."""
 
     def __init__(self, url: str) -> None:
         self._url, self._psycopg = url, _psycopg()
-        self.shown = _shown(url, self._psycopg)
+        self.shown = _hide_secrets(url, self._psycopg)
         self._connections = Connections(self._connect)
         self.prepare()
 
     def _connect(self) -> Any:
         url_settings = self._psycopg.conninfo.conninfo_to_dict(self._url)
-        settings = {name: value for name, value in _CONNECTION.items() if name not in url_settings}
+        settings = {name: value for name, value in _CONNECTION_SETTINGS.items() if name not in url_settings}
         return self._psycopg.connect(self._url, connect_timeout=_CONNECT_SECONDS, **settings)
 
     def turn(self, tables: Iterable[str]) -> contextlib.AbstractContextManager[None]:
@@ -42,8 +42,9 @@ class PostgresLedger(SqlLedger):
 
     @contextlib.contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[Statements]:
+        """One transaction of the database, which is committed when the block succeeds. writes: take the lock of writers."""
         try:
-            self._look_for_server()
+            self._check_server()
             with self._connections.connection() as connection:
                 # A writer must see what was committed while it waited for the lock. A reader needs one state of all tables.
                 levels = self._psycopg.IsolationLevel
@@ -51,15 +52,16 @@ class PostgresLedger(SqlLedger):
                 with connection.pipeline() as pipeline:
                     statements = _Statements(connection, pipeline)
                     if writes:
-                        statements.do(f"SET LOCAL idle_in_transaction_session_timeout = '{_STILL_SECONDS}s'")
-                        statements.do("SELECT pg_advisory_xact_lock(?)", _WRITERS)
+                        statements.do(f"SET LOCAL idle_in_transaction_session_timeout = '{_MOST_IDLE_SECONDS}s'")
+                        statements.do("SELECT pg_advisory_xact_lock(?)", _WRITERS_LOCK)
                     yield statements  # if the block fails, closing the connection rolls back
                     connection.commit()
         except self._psycopg.Error as error:
             raise unavailable(self.shown, str(error).replace(self._url, self.shown)) from error
 
-    def _look_for_server(self) -> None:
-        """The server may have closed a pooled connection. Then all unused connections are closed, and new ones are opened."""
+    def _check_server(self) -> None:
+        """Check that a pooled connection still works. If it does not, the server was restarted, perhaps: close all unused
+        connections, so that the caller opens a new one."""
         is_lost = False
         try:
             with self._connections.connection() as connection, connection.pipeline():
@@ -74,7 +76,7 @@ class PostgresLedger(SqlLedger):
             self._connections.forget()
 
 
-def _shown(url: str, psycopg: Any) -> str:
+def _hide_secrets(url: str, psycopg: Any) -> str:
     """The URL without its secrets. Raises InvalidOptionError, which shows no part of the URL, if a part of a password may be
     parsed as something else."""
     login, at, place = url.partition("://")[2].partition("@")  # the same split as in libpq
@@ -83,10 +85,10 @@ def _shown(url: str, psycopg: Any) -> str:
     place = place.partition("?")[0]
     try:
         port = psycopg.conninfo.conninfo_to_dict(url).get("port") or ""
-        is_read = all(port_number.isdecimal() or not port_number for port_number in port.split(",")) and "@" not in place
+        is_parsed = all(port_number.isdecimal() or not port_number for port_number in port.split(",")) and "@" not in place
     except psycopg.Error:  # its message shows the text that it could not read
-        is_read = False
-    if not is_read:
+        is_parsed = False
+    if not is_parsed:
         raise InvalidOptionError(
             "The URL of a coordinator in PostgreSQL cannot be read. Write postgresql://user:password@host:port/database; blanks "
             "and the characters % @ : / ? of a user, a password or a database are percent-encoded: an @ is %40.",
@@ -96,6 +98,7 @@ def _shown(url: str, psycopg: Any) -> str:
 
 
 def _psycopg() -> Any:
+    """The module psycopg. Raises UnsupportedOperationError if it is not installed."""
     try:
         import psycopg
     except ImportError as error:

@@ -56,7 +56,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS tokens (token TEXT PRIMARY KEY, moment BIGINT NOT NULL, time_ms BIGINT NOT NULL)",
 )
 _OPEN, _COMMITTED, _ABORTED = "open", "committed", "aborted"
-_OF_TRANSACTIONS = ("proposals", "held_reads")  # rows that exist only while transactions are open
+_TRANSACTION_TABLES = ("proposals", "held_reads")  # rows that exist only while transactions are open
 
 
 class Statements(Protocol):
@@ -71,13 +71,14 @@ class Statements(Protocol):
 
 
 class SqlLedger:
-    """A Ledger without its database. `_transaction` opens one serialisable transaction, commits it when its block succeeds, and
-    raises CoordinatorUnavailableError. Writers run one after the other."""
+    """A Ledger (ledger.py) without its database: its methods do and raise what the methods of Ledger do. table: the place of a
+    table. Subclasses open the database and implement `_transaction` and `turn`. Writers run one after the other."""
 
     identity: str
     shown: str
 
     def _transaction(self, *, writes: bool) -> contextlib.AbstractContextManager[Statements]:
+        """One serialisable transaction, which is committed when the block succeeds. Raises CoordinatorUnavailableError."""
         raise NotImplementedError
 
     def prepare(self) -> None:
@@ -91,13 +92,15 @@ class SqlLedger:
     # ------------------------------------------------------------ tables
 
     def register(self, table: str, version: int, table_id: str) -> None:
+        """Begin to coordinate a table whose versions up to this one are published."""
         with self._transaction(writes=True) as sql:
-            if (present := _identity(sql)) != self.identity:  # the database was created again since it was opened
-                raise another_ledger(self.shown, present, self.identity)
-            self._add(sql, table, version, table_id)
+            if (present_identity := _identity(sql)) != self.identity:  # the database was created again since it was opened
+                raise another_ledger(self.shown, present_identity, self.identity)
+            self._add_if_unknown(sql, table, version, table_id)
 
-    def _add(self, sql: Statements, table: str, version: int, table_id: str) -> bool:
-        """Returns whether the table was not known before."""
+    def _add_if_unknown(self, sql: Statements, table: str, version: int, table_id: str) -> bool:
+        """Add the table if it is not known, and return whether it was added. Raises UnsupportedOperationError if its place or its
+        id is known otherwise."""
         rows = sql.run("SELECT place, table_id FROM tables WHERE place = ? OR table_id = ?", table, table_id)
         for place, known_id in rows:
             if (place, known_id) != (table, table_id):
@@ -108,25 +111,28 @@ class SqlLedger:
         return not rows
 
     def inventory(self) -> Inventory:
+        """The ledger's identity, and the places of all tables."""
         with self._transaction(writes=False) as sql:
             self.identity = _identity(sql)
             return Inventory(self.identity, tuple(place for (place,) in sql.run("SELECT place FROM tables ORDER BY place")))
 
     def restore(self, identity: str, tables: Sequence[Restored]) -> None:
+        """Become the ledger of that identity, which was lost, and register these tables with their unpublished commits."""
         with self._transaction(writes=True) as sql:
-            if (present := _identity(sql)) != identity:
+            if (present_identity := _identity(sql)) != identity:
                 if sql.run("SELECT 1 FROM tables LIMIT 1"):
-                    raise another_ledger(self.shown, present, identity)
+                    raise another_ledger(self.shown, present_identity, identity)
                 sql.do("UPDATE ledger SET identity = ?", identity)
             for table in tables:
-                if not self._add(sql, table.table, table.published, table.table_id):
-                    raise version_taken(table.table, table.published, _versions(sql, {table.table}).get(table.table))
+                if not self._add_if_unknown(sql, table.table, table.published, table.table_id):
+                    raise version_taken(table.table, table.published, _newest_versions(sql, {table.table}).get(table.table))
             commits = [commit for table in tables for commit in table.commits]
             if commits:
                 _ratify(sql, commits, {table.table: table.published for table in tables}, _now_ms())
         self.identity = identity
 
     def forget(self, table: str, version: int | None = None) -> bool:
+        """Stop coordinating a table. version: only if this is its newest version, and all commits are published."""
         with self._transaction(writes=True) as sql:
             rows = sql.run("SELECT version, published FROM tables WHERE place = ?", table)
             if rows and version is not None and rows[0] != (version, version):
@@ -136,12 +142,14 @@ class SqlLedger:
             return True
 
     def tail(self, table: str) -> Tail | None:
+        """The table's newest version, and its commits that are not published; None if the table is not known."""
         with self._transaction(writes=False) as sql:
             return _tail(sql, table)
 
     def tail_in(self, transaction: str, table: str) -> Tail | None:
+        """The table as the transaction sees it: its version when the transaction began (base), then the proposed commits."""
         with self._transaction(writes=False) as sql:
-            begun, tail = _begun(sql, transaction), _tail(sql, table)
+            begun, tail = _find_open(sql, transaction), _tail(sql, table)
             if tail is None:
                 return None
             base = _version_at(sql, table, begun.moment)
@@ -166,11 +174,12 @@ class SqlLedger:
         transaction: str | None = None,
         token: str | None = None,
     ) -> int:
+        """Make all commits versions of their tables, or none; returns the moment. Parameters as in Ledger.ratify."""
         with self._transaction(writes=True) as sql:
             if transaction is not None:
-                _begun(sql, transaction)
-                _end(sql, transaction, _COMMITTED)
-            newest = _versions(sql, {commit.table for commit in commits}.union(expected or ()))
+                _find_open(sql, transaction)
+                _end_transaction(sql, transaction, _COMMITTED)
+            newest = _newest_versions(sql, {commit.table for commit in commits}.union(expected or ()))
             for table, version in (expected or {}).items():
                 if newest.get(table) != version:
                     raise version_taken(table, version, newest.get(table))
@@ -181,6 +190,7 @@ class SqlLedger:
         return moment
 
     def acknowledge(self, table: str, version: int) -> None:
+        """Record that all commits up to this version are published, and delete commits that are no longer retained."""
         with self._transaction(writes=True) as sql:
             where = "WHERE place = ? AND published < ? AND version >= ?"
             sql.do(f"UPDATE tables SET published = ? {where}", version, table, version, version)
@@ -189,21 +199,24 @@ class SqlLedger:
     # ------------------------------------------------------------ moments
 
     def moment(self, time_ms: int | None = None) -> int | None:
+        """The newest moment, or the newest up to a time; None if the ledger does not reach back that far."""
         with self._transaction(writes=False) as sql:
             if time_ms is None:
                 return int(sql.run("SELECT moment FROM ledger")[0][0])
             return sql.run("SELECT MAX(moment) FROM moments WHERE time_ms <= ?", time_ms)[0][0]  # type: ignore[no-any-return]
 
     def version_at(self, table: str, moment: int) -> int | None:
+        """The table's version at a moment; None if the table or its version then is not known."""
         with self._transaction(writes=False) as sql:
             return _version_at(sql, table, moment)
 
     # ------------------------------------------------------------ transactions over tables
 
     def begin(self, seconds: float) -> Begun:
+        """Begin a transaction that may last for this time, and delete the rows of transactions whose time is over."""
         identity, now = str(uuid.uuid4()), _now_ms()
         with self._transaction(writes=True) as sql:
-            for name in _OF_TRANSACTIONS:
+            for name in _TRANSACTION_TABLES:
                 sql.do(f"DELETE FROM {name} WHERE transaction_id IN (SELECT identity FROM transactions WHERE ends_ms < ?)", now)
             # Committed transactions are remembered for longer than the others.
             is_old = "ends_ms < CASE WHEN state = ? THEN ? ELSE ? END"
@@ -213,13 +226,15 @@ class SqlLedger:
         return Begun(identity, moment)
 
     def find(self, transaction: str) -> Begun:
+        """An open transaction. Raises TransactionEndedError."""
         with self._transaction(writes=False) as sql:
-            return _begun(sql, transaction)
+            return _find_open(sql, transaction)
 
     def propose(self, transaction: str, proposed: Proposed) -> None:
+        """Add a staged commit to an open transaction. Raises VersionTakenError if it already has a commit of that version."""
         commit = proposed.commit
         with self._transaction(writes=True) as sql:
-            _begun(sql, transaction)
+            _find_open(sql, transaction)
             key = (transaction, commit.table, commit.version)
             if sql.run("SELECT 1 FROM proposals WHERE transaction_id = ? AND place = ? AND version = ?", *key):
                 raise version_taken(commit.table, commit.version, commit.version)
@@ -227,15 +242,18 @@ class SqlLedger:
             sql.do("INSERT INTO proposals VALUES (?, ?, ?, ?, ?, ?, ?)", *values)
 
     def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
+        """The commits of an open transaction, of one table or of all; empty if it has ended."""
         with self._transaction(writes=False) as sql:
             return _proposed(sql, transaction, table)
 
     def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
+        """Store reads of a table that belong to no commit of the transaction."""
         with self._transaction(writes=True) as sql:
-            _begun(sql, transaction)
+            _find_open(sql, transaction)
             sql.do("INSERT INTO held_reads VALUES (?, ?, ?, ?)", str(uuid.uuid4()), transaction, table, reads.decode())
 
     def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
+        """The stored reads of an open transaction, by table; empty if it has ended."""
         reads_by_place: dict[str, list[bytes]] = {}
         with self._transaction(writes=False) as sql:
             for place, described in sql.run("SELECT place, described FROM held_reads WHERE transaction_id = ?", transaction):
@@ -243,22 +261,26 @@ class SqlLedger:
         return reads_by_place
 
     def state_of(self, transaction: str) -> str | None:
+        """`open`, `committed` or `aborted`; None if the transaction is not known any more."""
         with self._transaction(writes=False) as sql:
             rows = sql.run("SELECT state FROM transactions WHERE identity = ?", transaction)
         return rows[0][0] if rows else None
 
     def abort(self, transaction: str) -> list[Proposed]:
+        """End a transaction, and return the commits that it had proposed; empty if it had ended before."""
         with self._transaction(writes=True) as sql:
             proposals = _proposed(sql, transaction, None)
-            return proposals if _end(sql, transaction, _ABORTED) else []
+            return proposals if _end_transaction(sql, transaction, _ABORTED) else []
 
     def moment_of(self, token: str) -> int | None:
+        """The moment of the `ratify` call that used a token; None if no such call is known."""
         with self._transaction(writes=False) as sql:
             rows = sql.run("SELECT moment FROM tokens WHERE token = ?", token)
         return rows[0][0] if rows else None
 
 
 def _identity(sql: Statements) -> str:
+    """The ledger's identity, as the database has it now."""
     return str(sql.run("SELECT identity FROM ledger")[0][0])
 
 
@@ -295,7 +317,7 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _begun(sql: Statements, transaction: str) -> Begun:
+def _find_open(sql: Statements, transaction: str) -> Begun:
     """An open transaction. Raises TransactionEndedError."""
     rows = sql.run("SELECT moment, state FROM transactions WHERE identity = ? AND ends_ms >= ?", transaction, _now_ms())
     if not rows or rows[0][1] != _OPEN:
@@ -303,18 +325,19 @@ def _begun(sql: Statements, transaction: str) -> Begun:
     return Begun(transaction, rows[0][0])
 
 
-def _end(sql: Statements, transaction: str, state: str) -> bool:
+def _end_transaction(sql: Statements, transaction: str, state: str) -> bool:
     """End a transaction, and delete what it has proposed and read. state: committed or aborted. Returns whether the transaction
     had not ended yet.
     """
     where = "WHERE identity = ? AND state = ? RETURNING identity"
     is_open = bool(sql.run(f"UPDATE transactions SET state = ? {where}", state, transaction, _OPEN))
-    for transaction_table in _OF_TRANSACTIONS:
+    for transaction_table in _TRANSACTION_TABLES:
         sql.do(f"DELETE FROM {transaction_table} WHERE transaction_id = ?", transaction)
     return is_open
 
 
 def _proposed(sql: Statements, transaction: str, table: str | None) -> list[Proposed]:
+    """The transaction's commits, sorted by table and version. table: None for all tables."""
     columns = "place, version, name, size_bytes, time_ms, described"
     place_condition, values = ("", (transaction,)) if table is None else (" AND place = ?", (transaction, table))
     rows = sql.run(f"SELECT {columns} FROM proposals WHERE transaction_id = ?{place_condition} ORDER BY place, version", *values)
@@ -332,7 +355,7 @@ def _use_token(sql: Statements, token: str, moment: int, now: int) -> None:
     sql.do("INSERT INTO tokens VALUES (?, ?, ?)", token, moment, now)
 
 
-def _versions(sql: Statements, tables: Collection[str]) -> dict[str, int]:
+def _newest_versions(sql: Statements, tables: Collection[str]) -> dict[str, int]:
     """The newest version of each of these tables, without those that are not known."""
     if not tables:
         return {}

@@ -18,7 +18,8 @@ _WAIT_SECONDS = 60.0  # how long to wait for other processes' transactions
 
 
 class SqliteLedger(SqlLedger):
-    """path: of the file; it is created if it is missing. Raises CoordinatorUnavailableError."""
+    """A Ledger in a SQLite file. path: of the file; it is created if it is missing. shown: its URL. Raises
+    CoordinatorUnavailableError."""
 
     def __init__(self, path: str) -> None:
         self._path = os.path.abspath(path)
@@ -28,10 +29,12 @@ class SqliteLedger(SqlLedger):
         self.prepare()
 
     def turn(self, tables: Iterable[str]) -> contextlib.AbstractContextManager[None]:
+        """Let other writers of these tables on this machine wait during the block."""
         return self._turns.of(tables)
 
     @contextlib.contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[Statements]:
+        """One transaction of the database, which is committed when the block succeeds. writes: take SQLite's lock of writers."""
         try:
             with self._connections.connection() as connection, contextlib.closing(connection.cursor()) as cursor:
                 # IMMEDIATE: a writer has the lock before it reads, so nobody changes what it has read.
@@ -49,6 +52,8 @@ class SqliteLedger(SqlLedger):
 
 
 class _Statements:
+    """Runs SQL in the transaction of a cursor. Implements Statements."""
+
     def __init__(self, cursor: sqlite3.Cursor) -> None:
         self._cursor = cursor
 

@@ -32,7 +32,7 @@ class FileTurns:
 
     def __init__(self, path: str) -> None:
         self._path, self._file = path, -1
-        self._passed_over: dict[str, float] = {}  # tables whose turns are skipped, and until when
+        self._skipped_until: dict[str, float] = {}  # tables whose turns are skipped, and until when
 
     @contextlib.contextmanager
     def of(self, tables: Iterable[str]) -> Iterator[None]:
@@ -42,10 +42,10 @@ class FileTurns:
         places: list[int] = []
         end = time.monotonic() + WAIT_SECONDS
         try:
-            for table in self._waited_for(tables):
-                if not self._take(_place(table), end):
+            for table in self._tables_to_wait_for(tables):
+                if not self._lock_byte(_place(table), end):
                     # Threads share the mapping, so a new one replaces it.
-                    self._passed_over = {**self._passed_over, table: time.monotonic() + _PAUSE_SECONDS}
+                    self._skipped_until = {**self._skipped_until, table: time.monotonic() + _PAUSE_SECONDS}
                     break
                 places.append(_place(table))
             yield
@@ -54,17 +54,19 @@ class FileTurns:
                 with contextlib.suppress(OSError):  # a file system that was removed has no locks
                     fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
 
-    def _waited_for(self, tables: Iterable[str]) -> list[str]:
-        """The tables in an order that is the same for all writers, so that two writers never wait for each other."""
+    def _tables_to_wait_for(self, tables: Iterable[str]) -> list[str]:
+        """The tables whose turns are not skipped, in an order that is the same for all writers, so that two writers never wait
+        for each other."""
         now = time.monotonic()
-        self._passed_over = {table: end for table, end in self._passed_over.items() if end > now}
-        return sorted(set(tables).difference(self._passed_over))
+        self._skipped_until = {table: end for table, end in self._skipped_until.items() if end > now}
+        return sorted(set(tables).difference(self._skipped_until))
 
-    def _take(self, place: int, end: float) -> bool:
-        """Returns whether the lock was acquired in time."""
-        nap = _FIRST_NAP_SECONDS
+    def _lock_byte(self, place: int, end: float) -> bool:
+        """Lock a byte of the file. Returns whether the lock was acquired before `end` (in time.monotonic). False if locks do not
+        work here."""
+        nap_seconds = _FIRST_NAP_SECONDS
         try:
-            file = self._opened()
+            file = self._open_file()
         except OSError:  # the directory is not writable
             return False
         while True:
@@ -76,10 +78,10 @@ class FileTurns:
                     return False
             except OSError:  # a file system without locks
                 return False
-            time.sleep(nap)
-            nap = min(nap * 1.5, _LONGEST_NAP_SECONDS)
+            time.sleep(nap_seconds)
+            nap_seconds = min(nap_seconds * 1.5, _LONGEST_NAP_SECONDS)
 
-    def _opened(self) -> int:
+    def _open_file(self) -> int:
         """One file descriptor for the process, never closed: closing any descriptor would release all locks that the process has
         on the file. If threads open it at the same time, an extra one stays open, without harm. A lock against that might be held
         at a fork."""

@@ -38,8 +38,9 @@ _OTHER_TABLE = "UpdateRequirementConflictException"
 
 
 class UnityLedger:
-    """table_id: of the table that was opened. access: None in a process to which the token was not sent; every request of the
-    ledger then raises UnsupportedOperationError."""
+    """The Ledger (ledger.py) of one table of Unity Catalog. shown: the table's name. table_id: of the table that was opened.
+    access: None in a process to which the token was not sent; every request of the ledger then raises
+    UnsupportedOperationError."""
 
     def __init__(self, shown: str, table_id: str, access: TableAccess | None) -> None:
         self.shown, self.identity, self._access = shown, table_id, access
@@ -57,8 +58,8 @@ class UnityLedger:
     # ------------------------------------------------------------ one table
 
     def tail(self, table: str) -> Tail | None:
-        """None if the catalog does not ratify the table's commits. Raises TableNotFoundError if the name means another table by
-        now, and as RestClient.get."""
+        """The table's newest version, and its commits that are not published; None if the catalog does not ratify the table's
+        commits. Raises TableNotFoundError if the name means another table by now, and as RestClient.get."""
         loaded = self._load()
         self.allowed_maintenance = loaded.allowed_maintenance
         if loaded.newest_version is None:
@@ -76,40 +77,42 @@ class UnityLedger:
         transaction: str | None = None,
         token: str | None = None,
     ) -> int:
-        """Returns the commit's version. Raises VersionTakenError; TooManyUnpublishedError; RatificationRefusedError for a commit
-        that the catalog will never accept; TableNotFoundError; CoordinatorUnavailableError if the outcome is unknown."""
+        """Have one commit ratified, and return its version. Raises UnsupportedOperationError for more than one commit and for a
+        transaction; VersionTakenError; TooManyUnpublishedError; RatificationRefusedError for a commit that the catalog will never
+        accept; TableNotFoundError; CoordinatorUnavailableError if the outcome is unknown."""
         if len(commits) != 1 or expected or transaction is not None:
-            self._no_transactions()
+            self._refuse_transactions()
         commit = commits[0]
         assert commit.content is not None, "the catalog gets the changes of a table's definition with the commit"
         try:
             self._access_of_process().update(self.identity, commit_updates(commit, commit.content, self._load))
         except CatalogRefusedError as error:
-            self._refused(commit, error)
+            self._raise_refusal(commit, error)
         except (CatalogUnavailableError, CatalogAnswerError) as error:
-            raise self._unavailable(error) from error
+            raise self._unavailable_error(error) from error
         return commit.version
 
-    def _refused(self, commit: Ratified, error: CatalogRefusedError) -> NoReturn:
+    def _raise_refusal(self, commit: Ratified, error: CatalogRefusedError) -> NoReturn:
         """Raise the error of a Ledger that a refusal of the catalog means."""
         if error.kind == _VERSION_TAKEN:
             raise version_taken(commit.table, commit.version, self._load().newest_version) from error
         if error.kind == _OTHER_TABLE:
-            raise self._replaced() from error
+            raise self._replaced_error() from error
         if error.kind == _LIMIT_REACHED:
             raise TooManyUnpublishedError(error.message, table=commit.table) from error
         if error.status == _THROTTLED:
-            raise self._unavailable(error) from error
+            raise self._unavailable_error(error) from error
         raise RatificationRefusedError(
             error.message, error_class=error.error_class, sql_state=error.sql_state, **error.message_parameters
         ) from error
 
     def acknowledge(self, table: str, version: int) -> None:
-        """Raises as RestClient.post."""
+        """Tell the catalog that all commits up to this version are published. Raises as RestClient.post."""
         update = {"action": "set-latest-backfilled-version", "latest-published-version": version}
         self._access_of_process().update(self.identity, [update])
 
     def turn(self, tables: Iterable[str]) -> AbstractContextManager[None]:
+        """No turns: the catalog's API has none."""
         return nullcontext()
 
     def _load(self) -> CatalogTable:
@@ -117,12 +120,13 @@ class UnityLedger:
         try:
             loaded = self._access_of_process().load()
         except CatalogUnavailableError as error:
-            raise self._unavailable(error) from error
+            raise self._unavailable_error(error) from error
         if loaded.table_id != self.identity:
-            raise self._replaced()
+            raise self._replaced_error()
         return loaded
 
     def _access_of_process(self) -> TableAccess:
+        """The access to the catalog. Raises UnsupportedOperationError if this process did not get the token."""
         if self._access is None:
             raise UnsupportedOperationError(
                 f"The table {self.shown} was opened in another process, and the token for Unity Catalog was not sent to this "
@@ -130,10 +134,11 @@ class UnityLedger:
             )
         return self._access
 
-    def _unavailable(self, error: DeltaError) -> CoordinatorUnavailableError:
+    def _unavailable_error(self, error: DeltaError) -> CoordinatorUnavailableError:
         return CoordinatorUnavailableError(error.message, coordinator=self.shown)
 
-    def _replaced(self) -> TableNotFoundError:
+    def _replaced_error(self) -> TableNotFoundError:
+        """The error for a name that means another table by now."""
         return TableNotFoundError(
             f"{self.shown} was opened as the table {self.identity}, and another table has that name now: the first one was "
             "dropped or renamed. Nothing was committed. Open the table again.",
@@ -144,57 +149,62 @@ class UnityLedger:
     # ------------------------------------------------------------ what the catalog's API does not have
 
     def register(self, table: str, version: int, table_id: str) -> None:
+        """Raise UnsupportedOperationError, because only the catalog can begin to ratify the table's commits."""
         raise UnsupportedOperationError(
             f"Unity Catalog does not ratify the commits of the managed table {self.shown}, so that no other client may write it. "
             "Nothing was written. Have its owner enable catalog commits: the table feature catalogManaged."
         )
 
     def forget(self, table: str, version: int | None = None) -> bool:
+        """Does nothing, and returns False, because the catalog's API has no such call."""
         return False
 
     def inventory(self) -> Inventory:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
     def restore(self, identity: str, tables: Sequence[Restored]) -> None:
-        self._no_transactions()
+        self._refuse_transactions()
 
     def moment(self, time_ms: int | None = None) -> int | None:
+        """None, because the catalog's API has no moments."""
         return None
 
     def version_at(self, table: str, moment: int) -> int | None:
+        """None, because the catalog's API has no moments."""
         return None
 
     def begin(self, seconds: float) -> Begun:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
     def find(self, transaction: str) -> Begun:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
     def tail_in(self, transaction: str, table: str) -> Tail | None:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
     def propose(self, transaction: str, proposed: Proposed) -> None:
-        self._no_transactions()
+        self._refuse_transactions()
 
     def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
     def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
-        self._no_transactions()
+        self._refuse_transactions()
 
     def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
     def state_of(self, transaction: str) -> str | None:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
     def abort(self, transaction: str) -> list[Proposed]:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
     def moment_of(self, token: str) -> int | None:
-        return self._no_transactions()
+        return self._refuse_transactions()
 
-    def _no_transactions(self) -> NoReturn:
+    def _refuse_transactions(self) -> NoReturn:
+        """Raise UnsupportedOperationError for a method of Ledger that the catalog's API does not have."""
         raise UnsupportedOperationError(
             f"Unity Catalog ratifies the commits of the table {self.shown} one by one, so it cannot be part of a transaction "
             "over tables. Nothing was read or written."

@@ -18,7 +18,7 @@ from dataclasses import replace
 from delta_py.definition.properties import without_bookkeeping
 from delta_py.definition.timestamps import SINCE, timestamped_properties
 from delta_py.log.coordination import FEATURE as COORDINATED
-from delta_py.log.coordination import IDENTITY_PROPERTY, UNITY_PROPERTY, coordinated_by
+from delta_py.log.coordination import IDENTITY_PROPERTY, UNITY_PROPERTY, properties_with_coordinator
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.column_mapping import PHYSICAL_NAME
 from delta_py.protocol.features import PROTECTED_BEFORE, PROTECTION
@@ -80,6 +80,6 @@ def on_log_of(current_table: Snapshot, protocol: Protocol, metadata: Metadata) -
     """
     metadata = replace(metadata, configuration=with_log_of(current_table, metadata.configuration))
     configuration, at_ms = timestamped_properties(
-        current_table, coordinated_by(current_table.store, TableConfig(protocol, metadata))
+        current_table, properties_with_coordinator(current_table.store, TableConfig(protocol, metadata))
     )
     return replace(metadata, configuration=configuration), at_ms

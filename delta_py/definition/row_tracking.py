@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TypeAlias, TypeVar
 
-from delta_py.commit.action_rules import suspended_row_tracking
+from delta_py.commit.action_rules import suspended_row_tracking_error
 from delta_py.commit.prepared import ROW_TRACKING_SUSPENDED, num_records
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.protocols import with_features
@@ -71,7 +71,7 @@ def _change_ids_in_commits(store: ObjectStore, *, gives: bool) -> bool:
             return commit_count > 0
         # Ids can be given only if row tracking is not suspended, and removed only if it is.
         if snapshot.config.properties.boolean(ROW_TRACKING_SUSPENDED) is gives:
-            raise suspended_row_tracking(store.root)
+            raise suspended_row_tracking_error(store.root)
         if not gives:
             adds = tuple(replace(add, base_row_id=None, default_row_commit_version=None) for add in adds)
         transaction = Transaction(snapshot).read_files(add.path for add in adds).add(WrittenFiles(adds=adds))

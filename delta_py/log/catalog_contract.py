@@ -36,6 +36,7 @@ class Maintenance(Enum):
 def is_managed_by_catalog(store: ObjectStore) -> bool:
     """Whether Unity Catalog ratifies the table's commits."""
     coordinated = coordination_of(store)
+    # Only Unity Catalog's ledger knows tables by the id in a property. last_tail: None if the ledger does not know the table.
     return coordinated is not None and coordinated.id_property is not None and coordinated.last_tail is not None
 
 
@@ -65,14 +66,17 @@ def refuse_drop(store: ObjectStore, feature: str) -> None:
 
 def demanded_properties(store: ObjectStore, present: TableConfig) -> dict[str, str]:
     """The properties that the table's catalog demands and the table already has. A new definition of the table must have them
-    too. Empty if no catalog manages the table."""
+    too. Empty if no catalog manages the table. present: the table as it is now."""
     if not is_managed_by_catalog(store):
         return {}
     return {name: value for name, value in REQUIRED_PROPERTIES.items() if present.properties.get(name) == value}
 
 
 def check_contract(store: ObjectStore, present: TableConfig, later: TableConfig) -> None:
-    """Raises UnsupportedOperationError if a commit would remove something that the table has and its catalog demands."""
+    """Raises UnsupportedOperationError if a commit would remove a feature or property that the table has and its catalog demands.
+
+    present, later: the table before and after the commit.
+    """
     if not is_managed_by_catalog(store):
         return
     lost = [name for name in REQUIRED_FEATURES if present.feature(name) and not later.feature(name)]

@@ -35,12 +35,12 @@ from delta_py.storage.store import ObjectStore
 _log = logging.getLogger("delta_py")
 
 
-# Longer lists of transactions or domains are left out, because every commit would write them again.
-_MOST_LISTED = 100
+# Lists of more transactions or domains are left out of a checksum, because every commit would write them again.
+_MOST_LISTED_ACTIONS = 100
 
 
 class _OlderForm(CorruptTableError):
-    """A checksum of an older writer, which recorded only counts."""
+    """A checksum of an older writer, which recorded only counts. It is not damaged, but it lacks protocol and metadata."""
 
 
 class _Empty(CorruptTableError):
@@ -86,11 +86,11 @@ class VersionChecksum:
             path,
             Protocol.from_json(value["protocol"]),
             Metadata.from_json(value["metadata"]),
-            _count(value, "numFiles"),
-            _count(value, "tableSizeBytes"),
-            None if value.get("inCommitTimestampOpt") is None else _count(value, "inCommitTimestampOpt"),
-            _all(value, "setTransactions", SetTransaction),
-            _all(value, "domainMetadata", DomainMetadata),
+            _parse_count(value, "numFiles"),
+            _parse_count(value, "tableSizeBytes"),
+            None if value.get("inCommitTimestampOpt") is None else _parse_count(value, "inCommitTimestampOpt"),
+            _parse_actions(value, "setTransactions", SetTransaction),
+            _parse_actions(value, "domainMetadata", DomainMetadata),
             value["txnId"] if isinstance(value.get("txnId"), str) else None,
         )
 
@@ -103,7 +103,7 @@ class VersionChecksum:
         """
         adds = [action for action in actions if isinstance(action, AddFile)]
         removes = [action for action in actions if isinstance(action, RemoveFile)]
-        if not all(add.data_change for add in adds) and _may_name_again(adds, removes):
+        if not all(add.data_change for add in adds) and _may_repeat_files(adds, removes):
             return None
         removed_sizes = [remove.size_bytes for remove in removes]
         if None in removed_sizes:
@@ -123,8 +123,8 @@ class VersionChecksum:
             file_count=file_count,
             size_bytes=size_bytes,
             in_commit_timestamp_ms=info.in_commit_timestamp_ms,
-            set_transactions=_newest(self.set_transactions, (a for a in actions if isinstance(a, SetTransaction)), "app_id"),
-            domain_metadata=_newest(self.domain_metadata, (a for a in actions if isinstance(a, DomainMetadata)), "domain"),
+            set_transactions=_merge_newer(self.set_transactions, (a for a in actions if isinstance(a, SetTransaction)), "app_id"),
+            domain_metadata=_merge_newer(self.domain_metadata, (a for a in actions if isinstance(a, DomainMetadata)), "domain"),
             txn_id=info.txn_id,
         )
 
@@ -138,8 +138,8 @@ class VersionChecksum:
             "numMetadata": 1,
             "numProtocol": 1,
             "inCommitTimestampOpt": self.in_commit_timestamp_ms,
-            "setTransactions": _listed(self.set_transactions),
-            "domainMetadata": _listed(domains),
+            "setTransactions": _to_json_list(self.set_transactions),
+            "domainMetadata": _to_json_list(domains),
             "metadata": self.metadata.to_json(),
             "protocol": self.protocol.to_json(),
         }
@@ -147,13 +147,16 @@ class VersionChecksum:
 
     def files_fault(self, file_count: int, size_bytes: int) -> LogIntegrityError | None:
         """The error if the live files differ from those that the checksum describes."""
-        return self._fault("numFiles", file_count, self.file_count) or self._fault("tableSizeBytes", size_bytes, self.size_bytes)
+        return self._mismatch("numFiles", file_count, self.file_count) or self._mismatch(
+            "tableSizeBytes", size_bytes, self.size_bytes
+        )
 
     def state_fault(self, protocol: Protocol, metadata: Metadata) -> LogIntegrityError | None:
         """The error if the log's protocol or metadata differ from those in the checksum."""
-        return self._fault("protocol", protocol, self.protocol) or self._fault("metadata", metadata, self.metadata)
+        return self._mismatch("protocol", protocol, self.protocol) or self._mismatch("metadata", metadata, self.metadata)
 
-    def _fault(self, name: str, actual: object, recorded: object) -> LogIntegrityError | None:
+    def _mismatch(self, name: str, actual: object, recorded: object) -> LogIntegrityError | None:
+        """The error if a value in the log differs from the recorded one in the checksum; otherwise None. name: of the field."""
         if actual == recorded:
             return None
         return LogIntegrityError(
@@ -167,7 +170,7 @@ class VersionChecksum:
 def read_checksum(store: ObjectStore, file: LogFile) -> VersionChecksum | None:
     """The checksum in a file. None if the file is deleted, empty or of an older form; None, with a warning, if it is damaged."""
     try:
-        return _parsed(store, file)
+        return _read_and_parse(store, file)
     except FileNotFoundError:
         return None
     except (_OlderForm, _Empty) as error:
@@ -180,13 +183,15 @@ def read_checksum(store: ObjectStore, file: LogFile) -> VersionChecksum | None:
 
 def read_checksum_of(store: ObjectStore, version: int) -> VersionChecksum | None:
     """The checksum of a version. Returns and raises as read_checksum."""
+    # The zeros: the file was not listed, so its size and time are unknown.
     return read_checksum(store, LogFile(f"{LOG_DIRECTORY}/{checksum_file_name(version)}", version, version, 0, 0))
 
 
 def damage_of(store: ObjectStore, file: LogFile) -> str | None:
-    """Why read_checksum ignores a file; None if the file is valid, deleted, or of an older form."""
+    """Why read_checksum ignores a file; None if the file is valid, deleted, or of an older form. Raises StorageError if the store
+    refuses to read it."""
     try:
-        _parsed(store, file)
+        _read_and_parse(store, file)
     except (FileNotFoundError, _OlderForm):
         return None
     except CorruptTableError as error:
@@ -194,22 +199,25 @@ def damage_of(store: ObjectStore, file: LogFile) -> str | None:
     return None
 
 
-def _parsed(store: ObjectStore, file: LogFile) -> VersionChecksum:
+def _read_and_parse(store: ObjectStore, file: LogFile) -> VersionChecksum:
+    """Read and parse a checksum file. Raises CorruptTableError also if the file is too large to be read at once."""
     if file.size_bytes > limit_bytes():
         raise CorruptTableError(beyond_limit("it"))
     return VersionChecksum.parse(file.path, CachedObjects.of(store).read(file.info))
 
 
-def _may_name_again(adds: Sequence[AddFile], removes: Sequence[RemoveFile]) -> bool:
-    """Whether files that are added without a data change may already be in the table. They are new if the commit only replaces
-    files, as OPTIMIZE does."""
+def _may_repeat_files(adds: Sequence[AddFile], removes: Sequence[RemoveFile]) -> bool:
+    """Whether files that are added without a data change may already be in the table.
+
+    They are new files if the commit has removes and changes no data at all: then it replaces files, as OPTIMIZE does.
+    """
     return not removes or any(add.data_change for add in adds) or any(remove.data_change for remove in removes)
 
 
 T = TypeVar("T", SetTransaction, DomainMetadata)
 
 
-def _newest(previous: tuple[T, ...] | None, newer: Iterable[T], key: str) -> tuple[T, ...] | None:
+def _merge_newer(previous: tuple[T, ...] | None, newer: Iterable[T], key: str) -> tuple[T, ...] | None:
     """The previous items, in which a newer item replaces the item with the same value of the attribute `key`. None if the
     previous items are not known."""
     if previous is None:
@@ -219,19 +227,21 @@ def _newest(previous: tuple[T, ...] | None, newer: Iterable[T], key: str) -> tup
     return tuple(by_key.values())
 
 
-def _listed(items: Sequence[SetTransaction | DomainMetadata] | None) -> list[dict[str, Any]] | None:
-    return None if items is None or len(items) > _MOST_LISTED else [item.to_json() for item in items]
+def _to_json_list(items: Sequence[SetTransaction | DomainMetadata] | None) -> list[dict[str, Any]] | None:
+    """The actions as JSON objects; None, so that the field is left out, if they are unknown or too many."""
+    return None if items is None or len(items) > _MOST_LISTED_ACTIONS else [item.to_json() for item in items]
 
 
-def _count(value: Mapping[str, Any], name: str) -> int:
+def _parse_count(value: Mapping[str, Any], name: str) -> int:
+    """The field `name` of the checksum's JSON. Raises CorruptTableError if it is not a number from 0 to 2^63 - 1."""
     number = value.get(name)
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**63:
         raise CorruptTableError(f"{name} is {shown(number)}")
     return number
 
 
-def _all(value: Mapping[str, Any], name: str, action: Any) -> tuple[Any, ...] | None:
-    """The actions of a list in the checksum; None if it has no such list."""
+def _parse_actions(value: Mapping[str, Any], name: str, action: Any) -> tuple[Any, ...] | None:
+    """The actions in the field `name` of the checksum's JSON; None if the field is missing. action: the class of the actions."""
     actions = value.get(name)
     if actions is None:
         return None

@@ -21,7 +21,7 @@ import orjson
 import pyarrow as pa
 
 from delta_py.errors import CorruptTableError, LogFileNotFoundError
-from delta_py.log.file_keys import keyed
+from delta_py.log.file_keys import path_and_key
 from delta_py.log.limits import beyond_limit, limit_bytes
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Action, AddFile, parse_action
@@ -66,9 +66,9 @@ _PIECE_BYTES = 8 * 1024 * 1024  # a larger file is read in pieces of about this 
 _FILES_AHEAD = 16  # files of a remote store that are read before the caller needs them
 _REMEMBERED_FILE_BYTES = 1024 * 1024  # larger files are not kept in memory
 _REMEMBERED_BYTES = 32 * 1024 * 1024  # for all files in memory together
-_END_BYTES = 64 * 1024  # of a large commit, to check its last line
+_END_BYTES = 64 * 1024  # how much of the end of a large commit is read to check its last line
 _MARK = uuid.uuid4().hex  # separates lines that are decoded at once: no log contains it, so two lines cannot form one value
-_BETWEEN = b"," + orjson.dumps(_MARK) + b","
+_LINE_SEPARATOR = b"," + orjson.dumps(_MARK) + b","  # the mark as an element of a JSON list
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +102,19 @@ class CommitReader:
     reader.
     """
 
-    __slots__ = ("_coming", "_remembered", "_remembered_bytes", "_sound", "_warned", "objects")
+    __slots__ = ("_checked_paths", "_content_by_path", "_remembered_bytes", "_started_reads", "_warned", "objects")
 
     def __init__(self, store: ObjectStore, *, uses_cache: bool = True) -> None:
         self.objects = CachedObjects.of(store) if uses_cache else CachedObjects(store)
-        self._remembered: dict[str, bytes] = {}  # path -> content
+        self._content_by_path: dict[str, bytes] = {}  # path -> content
         self._remembered_bytes = 0
         self._warned: set[str] = set()  # each file is warned of once, although a state takes more than one pass
-        self._sound: set[str] = set()  # compactions of which every line was parsed
-        self._coming: dict[str, Future[bytes]] = {}  # path -> the read that `ahead` has started
+        self._checked_paths: set[str] = set()  # paths of files that were read to the end, so a compaction's lines are all valid
+        self._started_reads: dict[str, Future[bytes]] = {}  # path -> the read that `ahead` has started
 
     def ahead(self, files: Iterable[LogFile]) -> Iterator[LogFile]:
-        """Yield the files, and already read the next ones in threads if the store is remote: each file costs a round trip."""
+        """Yield the same files. If the store is remote, threads read the next ones at the same time, because each file costs a
+        round trip. The reader's other methods then take the content from there."""
         if not self.objects.store.is_remote:
             yield from files
             return
@@ -121,14 +122,15 @@ class CommitReader:
         pool = ThreadPoolExecutor(_FILES_AHEAD, "delta_py-log")
         try:
             for file in files:
-                if file.path not in self._remembered and 0 < file.size_bytes <= _PIECE_BYTES:
-                    self._coming[file.path] = pool.submit(self.objects.read, file.info)
+                # Larger files are streamed. A size of 0 means an empty file, or an unknown size.
+                if file.path not in self._content_by_path and 0 < file.size_bytes <= _PIECE_BYTES:
+                    self._started_reads[file.path] = pool.submit(self.objects.read, file.info)
                 waiting.append(file)
                 if len(waiting) > _FILES_AHEAD:
                     yield waiting.popleft()
             yield from waiting
         finally:
-            self._coming.clear()
+            self._started_reads.clear()
             pool.shutdown(wait=False, cancel_futures=True)
 
     def actions(self, file: LogFile, *names: str) -> Iterator[Action]:
@@ -136,7 +138,7 @@ class CommitReader:
 
         Raises CorruptTableError with file and line, and LogFileNotFoundError if the file is deleted.
         """
-        needles = [f'"{name}"'.encode() for name in names]
+        needles = [f'"{name}"'.encode() for name in names]  # only lines that contain one of them are parsed
         for first, lines in self.pieces(file):
             for number, line in enumerate(lines, first):
                 if not needles or any(needle in line for needle in needles):
@@ -166,7 +168,7 @@ class CommitReader:
         A compaction that names a file twice gives a warning. A commit that names a file in two of its pieces raises
         CorruptTableError, because the caller already has the first of the two actions.
         """
-        before: set[str] = set()  # the keys in earlier pieces of a large commit
+        earlier_keys: set[str] = set()  # the keys in earlier pieces of a large commit
         actions = _FileActionLines(file, keep_removes)
         is_compaction = file.end_version > file.version
         for first, lines in self.pieces(file):
@@ -176,12 +178,12 @@ class CommitReader:
                 actions.add_line(number, line)
             if is_compaction:
                 continue
-            if not before.isdisjoint(actions.keys):
+            if not earlier_keys.isdisjoint(actions.keys):
                 raise corrupt_line(
                     file, first, "from this line on, an action repeats or undoes an earlier action on the same file."
                 )
-            if file.size_bytes > _PIECE_BYTES:
-                before |= actions.keys
+            if file.size_bytes > _PIECE_BYTES:  # a smaller file has only one piece
+                earlier_keys |= actions.keys
             yield actions
         if is_compaction:
             if actions.repeats:
@@ -220,7 +222,7 @@ class CommitReader:
     def _last_line(self, file: LogFile) -> bytes:
         """The last line that is not blank, in a file of more than _END_BYTES."""
         start = file.size_bytes - _END_BYTES
-        end = _or_missing(file, lambda info: self.objects.store.read_range(info.path, start, _END_BYTES))
+        end = _read_existing(file, lambda info: self.objects.store.read_range(info.path, start, _END_BYTES))
         if len(end) < _END_BYTES:
             fault = f"{file.path} has fewer than the {file.size_bytes} bytes that were listed."
             raise CorruptTableError(f"{fault} Restore the file from a backup.", path=file.path)
@@ -239,20 +241,21 @@ class CommitReader:
         needs only a few of its actions must not trust it while another reader uses the commits instead.
         """
         # unchecked: a compaction of which not every line was parsed yet.
-        empty, unchecked = True, file.end_version > file.version and file.path not in self._sound
+        empty, unchecked = True, file.end_version > file.version and file.path not in self._checked_paths
         for piece in _split(1, self._read(file)) if file.size_bytes <= _PIECE_BYTES else self._stream(file):
             empty = False
             if unchecked:
                 _check_objects(file, *piece)
             yield piece
         if not empty:
-            self._sound.add(file.path)
+            self._checked_paths.add(file.path)
             return
         if file.end_version > file.version or file.size_bytes or self._read(file):
             raise corrupt_line(file, 1, "the file is empty.")
         self._warn_of_empty(file)
 
     def _warn_of_empty(self, file: LogFile) -> None:
+        """Warn of a commit of 0 bytes, once for each file."""
         if file.path not in self._warned:
             self._warned.add(file.path)
             _log.warning(
@@ -263,29 +266,31 @@ class CommitReader:
             )
 
     def _read(self, file: LogFile) -> bytes:
-        data = self._remembered.get(file.path)
+        """The whole file: from memory, from the read that `ahead` has started, or from the store."""
+        data = self._content_by_path.get(file.path)
         if data is None:
-            coming = self._coming.pop(file.path, None)
-            data = _or_missing(file, self.objects.read if coming is None else lambda _: coming.result())
+            started_read = self._started_reads.pop(file.path, None)
+            data = _read_existing(file, self.objects.read if started_read is None else lambda _: started_read.result())
             if len(data) <= _REMEMBERED_FILE_BYTES and self._remembered_bytes + len(data) <= _REMEMBERED_BYTES:
-                self._remembered[file.path] = data
+                self._content_by_path[file.path] = data
                 self._remembered_bytes += len(data)
         return data
 
     def _stream(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
-        """The complete lines of each piece of the file, with the number of the first."""
+        """The pieces of a large file, in the form of `pieces`. A line that continues in the next chunk becomes part of the next
+        piece. Raises CorruptTableError if such a line is longer than limit_bytes()."""
         number, partial_line, limit = 1, b"", limit_bytes()
-        with _or_missing(file, self.objects.open_input) as source:
+        with _read_existing(file, self.objects.open_input) as source:
             while chunk := source.read(_PIECE_BYTES):
                 head, newline, tail = chunk.rpartition(b"\n")
-                if not newline:
+                if not newline:  # the whole chunk belongs to one line
                     partial_line += tail
                     if len(partial_line) > limit:
                         raise corrupt_line(file, number, f"{beyond_limit('the line')}.")
                     continue
                 piece = partial_line + head
                 yield from _split(number, piece)
-                number += piece.count(b"\n") + 1
+                number += piece.count(b"\n") + 1  # + 1: the line break after the piece, which is not part of it
                 partial_line = tail
         yield from _split(number, partial_line)
 
@@ -293,13 +298,14 @@ class CommitReader:
 def read_actions(store: ObjectStore, version: int) -> list[Action]:
     """All actions of one commit, in order. Raises CorruptTableError, LogFileNotFoundError."""
     path = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
+    # The zeros: the file was not listed, so its size and time are unknown.
     return list(CommitReader(store).actions(LogFile(path, version, version, 0, 0)))
 
 
 T = TypeVar("T")
 
 
-def _or_missing(file: LogFile, read: Callable[[ObjectInfo], T]) -> T:
+def _read_existing(file: LogFile, read: Callable[[ObjectInfo], T]) -> T:
     """The result of `read` for the file. Raises LogFileNotFoundError if the file does not exist."""
     try:
         return read(file.info)
@@ -327,7 +333,7 @@ def _check_objects(file: LogFile, first: int, lines: list[bytes]) -> None:
     """
     texts = [line for line in lines if line.strip()]
     try:
-        values = orjson.loads(b"[" + _BETWEEN.join(texts) + b"]")
+        values = orjson.loads(b"[" + _LINE_SEPARATOR.join(texts) + b"]")
         if all(type(value) is dict for value in values[::2]) and values[1::2] == [_MARK] * (len(texts) - 1):
             return
     except orjson.JSONDecodeError:
@@ -347,6 +353,7 @@ def _fault_of_object(line: bytes) -> str | None:
 
 
 def _parse(file: LogFile, number: int, line: bytes) -> Action | None:
+    """The action of a line; None if the line is blank or its action is unknown. Raises CorruptTableError with the line number."""
     if not line.strip():
         return None
     try:
@@ -398,22 +405,23 @@ class _FileActionLines:
         return self._action_count - len(self._last)
 
     def add_line(self, number: int, line: bytes) -> None:
+        """Add the line's add or remove; any other line is ignored. Raises CorruptTableError if the line is damaged."""
         try:
             value = orjson.loads(line)
         except orjson.JSONDecodeError as error:
             if line.strip():
-                raise self._explained(number, line, str(error)) from error
+                raise self._line_error(number, line, str(error)) from error
             return
         if type(value) is not dict:
-            raise self._explained(number, line, "it is no JSON object.")
+            raise self._line_error(number, line, "it is no JSON object.")
         add = value.get("add")
         body = value.get("remove") if add is None else add
         if body is None:
             return
         try:
-            path, key = keyed(body)
+            path, key = path_and_key(body)
         except CorruptTableError as error:
-            raise self._explained(number, line, error.message) from error
+            raise self._line_error(number, line, error.message) from error
         self._action_count += 1
         if add is None:
             self._last[key] = -1
@@ -425,8 +433,9 @@ class _FileActionLines:
         self._lines.append(number)
         self._paths.append(path)
 
-    def _explained(self, number: int, line: bytes, fault: str) -> CorruptTableError:
-        """The error for a line that is not valid: the error of the slow parser if it finds one, otherwise `fault`."""
+    def _line_error(self, number: int, line: bytes, fault: str) -> CorruptTableError:
+        """The error for a line that is not valid: the error of `_parse` if that finds one, because it says more; otherwise an
+        error with `fault`."""
         try:
             _parse(self._file, number, line)
         except CorruptTableError as error:
@@ -434,6 +443,7 @@ class _FileActionLines:
         return corrupt_line(self._file, number, fault)
 
     def columns(self) -> FileActions:
+        """The last action of each key, as columns. Raises CorruptTableError if an add breaks the protocol."""
         chosen = [(key, index) for key, index in self._last.items() if index >= 0]
         removes = [key for key, index in self._last.items() if index < 0]
         return FileActions(self._batch([index for _, index in chosen]), [key for key, _ in chosen], removes)
@@ -443,7 +453,7 @@ class _FileActionLines:
         agree."""
         chosen = {key: index for key, index in self._last.items() if index >= 0}
         removes = {key: self._removes[key] for key, index in self._last.items() if index < 0}
-        # Only the check matters here, not the result.
+        # The batch is made only for its checks. The result is not needed.
         self._batch([*chosen.values()])
         return FileRows([self._adds[index] for index in chosen.values()], [*chosen], [*removes.values()], [*removes])
 

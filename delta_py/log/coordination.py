@@ -31,7 +31,9 @@ IDENTITY_PROPERTY = "pydelta.coordinator"
 UNITY_PROPERTY = "io.unitycatalog.tableId"
 GROUP = "transactionGroup"  # the key in commitInfo that names a multi-table transaction
 OPTION = "coordinator"
-_NAME_ONE = f"give the option {OPTION} with the URL of its ledger, in Spark also by the setting spark.pydelta.{OPTION}"
+_HOW_TO_NAME_COORDINATOR = (
+    f"give the option {OPTION} with the URL of its ledger, in Spark also by the setting spark.pydelta.{OPTION}"
+)
 TIMESTAMPS_PROPERTY = "delta.enableInCommitTimestamps"
 
 
@@ -45,14 +47,14 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
     """
     if not config.feature(FEATURE):
         return None
-    lacking = [name for name in FEATURES[FEATURE].needs if not config.feature(name)]
-    if lacking:
+    missing_features = [name for name in FEATURES[FEATURE].needs if not config.feature(name)]
+    if missing_features:
         raise CorruptTableError(
-            f"The protocol of the table at {store.root} has the feature {FEATURE}, but not {', '.join(lacking)}, which that "
-            "feature needs. Add them with the engine that manages the table.",
+            f"The protocol of the table at {store.root} has the feature {FEATURE}, but not {', '.join(missing_features)}, which "
+            "that feature needs. Add them with the engine that manages the table.",
             error_class="DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
             sql_state="KD004",
-            features=lacking,
+            features=missing_features,
         )
     catalog_id, store_of_ledger = config.properties.get(UNITY_PROPERTY), coordination_of(store)
     # Without IDENTITY_PROPERTY, the table's id in Unity Catalog is the identity.
@@ -63,72 +65,79 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
         raise UnsupportedTableFeatureError(
             f"The table at {store.root} is managed by a catalog (feature {FEATURE}), and does not name a coordinator from which "
             "pydelta could read its commits. Use it through its catalog. If the table should have a coordinator of pydelta, "
-            f"{_NAME_ONE}.",
+            f"{_HOW_TO_NAME_COORDINATOR}.",
             error_class="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
             sql_state="KD00G",
             features=[FEATURE],
         )
     if store_of_ledger is None:
-        raise _blocked(store, f"No coordinator was named: {_NAME_ONE}.")
+        raise _blocked(store, f"No coordinator was named: {_HOW_TO_NAME_COORDINATOR}.")
     if store_of_ledger.ledger.identity != identity:
         raise _blocked(store, f"{store_of_ledger.ledger.shown} is another one. Name the ledger whose identity is {identity}.")
     return store_of_ledger
 
 
-def coordinated_by(store: ObjectStore, config: TableConfig) -> dict[str, str]:
-    """The properties that the table has or will have. If its protocol needs a coordinator, this function adds the property that
-    names the coordinator, and enables in-commit timestamps, because commit files can be published at any time."""
+def properties_with_coordinator(store: ObjectStore, config: TableConfig) -> dict[str, str]:
+    """The table properties of `config`. If its protocol needs a coordinator, this function adds the property that names the
+    coordinator, and enables in-commit timestamps, because commit files are published at any time after the commit.
+
+    Without the feature, or if the store has no coordinator, the properties are returned unchanged.
+    """
     properties = dict(config.metadata.configuration)
     coordinated = coordination_of(store)
     if not config.feature(FEATURE) or coordinated is None:
         return properties
-    if coordinated.id_property is not None:
+    if coordinated.id_property is not None:  # a table of Unity Catalog
         return {**properties, coordinated.id_property: coordinated.ledger.identity, TIMESTAMPS_PROPERTY: "true"}
     identity = config.properties.get(IDENTITY_PROPERTY) or coordinated.ledger.identity
     properties = {name: value for name, value in properties.items() if name.lower() != TIMESTAMPS_PROPERTY.lower()}
     return {**properties, IDENTITY_PROPERTY: identity, TIMESTAMPS_PROPERTY: "true"}
 
 
-def named_group(actions: Iterable[Action], group: Mapping[str, Any]) -> tuple[Action, ...]:
+def name_group(actions: Iterable[Action], group: Mapping[str, Any]) -> tuple[Action, ...]:
     """Name the multi-table transaction in the commitInfo of a commit: by `transactionId`, and by all `participants` if the commit
     is ready to be ratified. A commit without participants is a draft, which never becomes a version."""
     return tuple(CommitInfo({**action.values, GROUP: group}) if isinstance(action, CommitInfo) else action for action in actions)
 
 
-def admit(store: ObjectStore, config: TableConfig, version: int, *, is_newest: bool) -> bool:
-    """Do the check of require_coordinator for a version that is being opened.
+def check_and_register(store: ObjectStore, config: TableConfig, version: int, *, is_newest: bool) -> bool:
+    """Check that a version may be opened with this store, and tell the table's ledger if the table has come or left.
 
+    config: of the version. is_newest: the version is the newest one in the listing of the log.
+    If the ledger does not know the table yet, this registers the table with its newest version. If the newest version needs no
+    coordinator any more, the ledger forgets the table.
     Returns True if the ledger has forgotten the table during the call. Then the caller must look up the version again, because
     the ledger's last answer does not count any more.
-    is_newest: the version is the newest one in the listing of the log.
-    If the ledger does not know the table yet, this registers the table with its newest version. If the newest version needs no
-    coordinator any more, the ledger forgets the table. Raises UnsupportedOperationError if the ledger knows another table at this
-    place, or this table at another place; RatificationUnknownError if the ledger does not know the table, but should; and
-    LogFileNotFoundError if the ledger knows versions after the newest one whose commits are deleted.
+    Raises the errors of require_coordinator; UnsupportedOperationError if the ledger knows another table at this place, or this
+    table at another place; RatificationUnknownError if the ledger does not know the table, but should; and LogFileNotFoundError
+    if the ledger knows versions after the newest one whose commits are deleted.
     """
+    # managed: None if the version needs no coordinator. coordinated: None if the user named no coordinator.
     managed, coordinated = require_coordinator(store, config), coordination_of(store)
     if coordinated is None:
         return False
     tail = coordinated.last_tail
-    if tail is not None and not _is_known_as(coordinated, tail.table_id, config):
+    if tail is not None and not _is_same_table(coordinated, tail.table_id, config):
         raise known_at_other_place(coordinated.ledger.shown, coordinated.place, coordinated.place)
     if is_newest:
         check_newest(store, version)
     if managed is not None:
+        # Only the newest version registers the table: the ledger ratifies the versions after the registered one.
         if tail is None and version == max(commit.version for commit in list_commits(store)):
             if managed.id_property is None:
                 _check_never_known(managed, version)
             managed.register(version, config.metadata.id)
-            return _is_late(managed, version)
+            return _undo_late_registration(managed, version)
         return False
-    return tail is not None and coordinated.transaction is None and _let_go(coordinated, tail, version)
+    # The version needs no coordinator. In a multi-table transaction, the ledger forgets nothing.
+    return tail is not None and coordinated.transaction is None and _leave_ledger(coordinated, tail, version)
 
 
-def _is_known_as(coordinated: CoordinatedStore, table_id: str, config: TableConfig) -> bool:
-    """Whether the ledger's table is the one whose log was read. table_id: the id by which the ledger knows its table.
+def _is_same_table(coordinated: CoordinatedStore, table_id: str, config: TableConfig) -> bool:
+    """Whether the table that the ledger knows at this place is the table whose log was read. table_id: the ledger's id of it.
 
-    With a catalog, a property holds this id. A version from before the table was catalog-managed may lack the property, and then
-    counts as the same table.
+    config: of the version that was read. In a catalog, a table property holds the id. A version from before the table was
+    catalog-managed may lack the property, and then counts as the same table.
     """
     if coordinated.id_property is None:
         return table_id == config.metadata.id
@@ -138,7 +147,8 @@ def _is_known_as(coordinated: CoordinatedStore, table_id: str, config: TableConf
 def check_newest(store: ObjectStore, version: int) -> None:
     """Check that the log has all commits that the table's ledger knows. version: the newest in the listing of the log.
 
-    The next version may have been ratified after the listing. If not, it is lost. Raises LogFileNotFoundError.
+    If the ledger knows a newer version, its commit may be younger than the listing; then it exists, and all is well. If it does
+    not exist, it is lost: raises LogFileNotFoundError.
     """
     coordinated = coordination_of(store)
     tail = None if coordinated is None else coordinated.last_tail
@@ -158,23 +168,29 @@ def check_newest(store: ObjectStore, version: int) -> None:
 
 
 def _check_never_known(coordinated: CoordinatedStore, version: int) -> None:
-    """Raise if the table has staged commits. Writers stage commits only for tables that the ledger knows, so the ledger has lost
-    the table, and it may have ratified these commits."""
+    """Raise RatificationUnknownError if the table has staged commits after `version`, its newest published one.
+
+    A staged commit is one that a writer has stored and the ledger may have ratified. Writers stage commits only for tables that
+    the ledger knows. So this ledger, which does not know the table, has lost it.
+    """
     names = [info.path.rpartition("/")[2] for info in coordinated.list_from(STAGED_DIRECTORY)]
-    beyond = [name for name in names if (staged_version(name) or 0) > version]
-    if beyond and coordinated.tail() is None:  # otherwise another process has registered the table since
+    unpublished_names = [name for name in names if (staged_version(name) or 0) > version]
+    if unpublished_names and coordinated.tail() is None:  # otherwise another process has registered the table since
         raise RatificationUnknownError(
             f"The coordinator {coordinated.ledger.shown} does not know the table at {coordinated.root}, which has staged commits "
-            f"beyond its version {version}, such as {beyond[0]}: the ledger was lost, or somebody let it forget the table. "
-            "Nothing was read or written. rebuild_ledger, of delta_py.repair.rebuild_ledger, shows which of them count, and "
-            "registers the table with the ledger.",
-            commits={coordinated.root: beyond},
+            f"beyond its version {version}, such as {unpublished_names[0]}: the ledger was lost, or somebody let it forget the "
+            "table. Nothing was read or written. rebuild_ledger, of delta_py.repair.rebuild_ledger, shows which of them count, "
+            "and registers the table with the ledger.",
+            commits={coordinated.root: unpublished_names},
         )
 
 
-def _is_late(coordinated: CoordinatedStore, version: int) -> bool:
-    """Whether the table has versions after the one with which it was just registered, which the ledger does not know. Then other
-    processes had registered it before, and the table has left the ledger since. In that case the ledger forgets the table."""
+def _undo_late_registration(coordinated: CoordinatedStore, version: int) -> bool:
+    """Let the ledger forget the table again if it was registered too late. version: the one with which it was just registered.
+
+    It was too late if the table has a later version that the ledger does not know. Then another process had registered the table
+    before, and the table has left the ledger since. Returns whether the ledger has forgotten the table.
+    """
     try:
         coordinated.check_place(version + 1)
     except CorruptTableError:
@@ -182,9 +198,9 @@ def _is_late(coordinated: CoordinatedStore, version: int) -> bool:
     return False
 
 
-def _let_go(coordinated: CoordinatedStore, tail: Tail, version: int) -> bool:
+def _leave_ledger(coordinated: CoordinatedStore, tail: Tail, version: int) -> bool:
     """Publish all commits of a table that needs no coordinator any more, and let the ledger forget it. Returns whether the ledger
-    has forgotten the table."""
+    has forgotten the table. version: the one that is being opened, which needs no coordinator."""
     if tail.version != version:
         return False  # an earlier version, from before the table had its coordinator
     coordinated.publish()
@@ -192,6 +208,7 @@ def _let_go(coordinated: CoordinatedStore, tail: Tail, version: int) -> bool:
 
 
 def _blocked(store: ObjectStore, why: str) -> UnsupportedOperationError:
+    """The error for a table that is not opened through its coordinator. why: the middle sentence of the message."""
     return UnsupportedOperationError(
         f"A coordinator has the commits of the table at {store.root}. {why} Nothing was read or written.",
         error_class="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",

@@ -17,13 +17,14 @@ from delta_py.protocol.paths import decode_path
 
 # Between path and vector: NUL, which no path contains.
 _SEPARATOR = "\0"
-# For hashes of keys. _WORD: how many bytes are hashed at a time. Only the first _HASHED_BYTES of a key are hashed.
+# For hashes of keys. _WORD_BYTES: how many bytes are hashed at a time. Only the first _HASHED_BYTES of a key are hashed; keys
+# that differ only after them get the same hash, and then the keys themselves are compared.
 # _MULTIPLIER: 2^64 divided by the golden ratio, which spreads similar numbers (Fibonacci hashing).
-_WORD, _HASHED_BYTES, _MULTIPLIER = 8, 512, np.uint64(0x9E3779B97F4A7C15)
+_WORD_BYTES, _HASHED_BYTES, _MULTIPLIER = 8, 512, np.uint64(0x9E3779B97F4A7C15)
 NO_KEYS = pa.nulls(0, pa.large_string())
 
 
-def keyed(action: Any) -> tuple[str, str]:
+def path_and_key(action: Any) -> tuple[str, str]:
     """The decoded path and the key of an add or remove. action: its JSON value in the log. Raises CorruptTableError if its form
     is wrong."""
     if type(action) is not dict:
@@ -48,7 +49,7 @@ def file_key(path: str, vector: Any) -> str:
 
 
 def path_of(key: str) -> str:
-    """The path of a key."""
+    """The decoded path in a key."""
     return key.partition(_SEPARATOR)[0]
 
 
@@ -61,33 +62,34 @@ def file_keys(files: pa.Table) -> pa.LargeStringArray:
     storage, place, offset = (
         pc.struct_field(vectors, name).cast(pa.large_string()) for name in ("storageType", "pathOrInlineDv", "offset")
     )
-    at, none, separator = (pa.scalar(text, pa.large_string()) for text in ("@", "", _SEPARATOR))
-    suffix = pc.fill_null(pc.binary_join_element_wise(at, offset, none), none)
-    identity = pc.binary_join_element_wise(storage, place, suffix, none)
+    at_sign, empty, separator = (pa.scalar(text, pa.large_string()) for text in ("@", "", _SEPARATOR))
+    suffix = pc.fill_null(pc.binary_join_element_wise(at_sign, offset, empty), empty)
+    identity = pc.binary_join_element_wise(storage, place, suffix, empty)
     # Without a vector, `identity` and the join are null, and the path alone is the key.
     return pc.coalesce(pc.binary_join_element_wise(paths, identity, separator), paths)
 
 
 def keys_of(files: pa.RecordBatch) -> pa.LargeStringArray:
-    """The key of each file of one batch, as file_keys."""
+    """The key of each file of one batch, which has the columns that file_keys needs."""
     return file_keys(pa.Table.from_batches([files])) if files.num_rows else NO_KEYS
 
 
 def key_hashes(keys: pa.LargeStringArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """A 64-bit hash of each key, computed from its length and its first bytes, eight at a time. Equal keys have equal hashes."""
     _, offsets, buffer = keys.buffers()
+    # Key i has the bytes from edges[i] to edges[i + 1] of the buffer.
     edges = np.frombuffer(offsets, np.int64)[keys.offset : keys.offset + len(keys) + 1]
     lengths = np.diff(edges)
     hashes = lengths.astype(np.uint64) * _MULTIPLIER
     if buffer is None or not len(keys):
         return hashes
-    padded = np.concatenate([np.frombuffer(buffer, np.uint8)[edges[0] : edges[-1]], np.zeros(_WORD, np.uint8)])
-    words = np.ndarray((len(padded) - _WORD + 1,), "<u8", padded, strides=(1,))  # the eight bytes from each byte on
-    starts, rows = edges[:-1] - edges[0], np.arange(len(keys))
-    for hashed_bytes in range(0, min(int(lengths.max()), _HASHED_BYTES), _WORD):
+    padded = np.concatenate([np.frombuffer(buffer, np.uint8)[edges[0] : edges[-1]], np.zeros(_WORD_BYTES, np.uint8)])
+    words = np.ndarray((len(padded) - _WORD_BYTES + 1,), "<u8", padded, strides=(1,))  # the eight bytes from each byte on
+    starts, rows = edges[:-1] - edges[0], np.arange(len(keys))  # rows: positions of the keys that have bytes left to hash
+    for hashed_bytes in range(0, min(int(lengths.max()), _HASHED_BYTES), _WORD_BYTES):
         rows = rows[lengths[rows] > hashed_bytes]
         # If a key ends within the word, the shift drops the bytes after its end.
-        unused = (_WORD - np.minimum(lengths[rows] - hashed_bytes, _WORD)).astype(np.uint64) * np.uint64(8)
+        unused = (_WORD_BYTES - np.minimum(lengths[rows] - hashed_bytes, _WORD_BYTES)).astype(np.uint64) * np.uint64(8)
         mixed = (hashes[rows] ^ (words[starts[rows] + hashed_bytes] << unused)) * _MULTIPLIER
         hashes[rows] = mixed ^ (mixed >> np.uint64(32))
     return hashes
@@ -96,7 +98,8 @@ def key_hashes(keys: pa.LargeStringArray) -> np.ndarray[Any, np.dtype[np.uint64]
 def repeated_keys(keys: Callable[[], Iterable[pa.LargeStringArray]]) -> tuple[int, pa.LargeStringArray]:
     """The number of distinct keys, and the keys that occur more than once.
 
-    keys: returns all keys, batch by batch; it is called a second time if keys may be repeated. Memory holds eight bytes per key.
+    keys: returns all keys, batch by batch; it is called a second time if keys may be repeated. Memory holds eight bytes per key,
+    the hash, because the keys of a large checkpoint may not fit.
     """
     hashes = np.concatenate([np.empty(0, np.uint64), *map(key_hashes, keys())])
     count = len(hashes)
@@ -113,11 +116,12 @@ def repeated_keys(keys: Callable[[], Iterable[pa.LargeStringArray]]) -> tuple[in
 
 
 class EachOnce:
-    """Selects the first file of each key from files that arrive in batches."""
+    """Selects the first file of each key from files that arrive in batches. Faulty checkpoints name a file more than once."""
 
     def __init__(self, repeated: pa.Array) -> None:
         """repeated: the distinct keys that occur more than once in all batches together."""
         self._repeated = repeated
+        # For each repeated key, whether `mask` has already selected a file that has it.
         self._selected = np.zeros(len(repeated), np.bool_)
 
     @property
@@ -125,7 +129,7 @@ class EachOnce:
         """Whether any key occurs more than once."""
         return len(self._repeated) > 0
 
-    def holds(self, files: pa.RecordBatch) -> bool:
+    def has_repeated(self, files: pa.RecordBatch) -> bool:
         """Whether the key of any of the files occurs more than once in all batches."""
         return self.is_needed and pc.any(pc.is_in(keys_of(files), self._repeated)).as_py() is True
 
@@ -146,7 +150,7 @@ class EachOnce:
         return pa.array(keep)
 
 
-def both(first: pa.BooleanArray | None, second: pa.BooleanArray | None) -> pa.BooleanArray | None:
+def intersect_masks(first: pa.BooleanArray | None, second: pa.BooleanArray | None) -> pa.BooleanArray | None:
     """Combine two masks. None is a mask that keeps all rows."""
     if first is None or second is None:
         return second if first is None else first

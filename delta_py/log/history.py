@@ -74,10 +74,10 @@ def commit_timestamp(store: ObjectStore, commit: LogFile, config: TableConfig) -
 
 def commit_times(store: ObjectStore, config: TableConfig, start: int = 0, end: int | None = None) -> list[CommitTime]:
     """The times of versions start to end (both included; None: the newest), ascending. File times are adjusted to increase."""
-    first = _first_in_commit_version(config)
+    first = _first_in_commit_version(config)  # earlier commits have only the times of their files
     reader = CommitReader(store)
     commits = list_commits(store, start, end)
-    plain = _increasing(commit for commit in commits if commit.version < first)
+    plain = _increasing_times(commit for commit in commits if commit.version < first)
     return plain + [
         CommitTime(commit.version, _in_commit_timestamp(reader, commit)) for commit in commits if commit.version >= first
     ]
@@ -107,6 +107,7 @@ def _first_in_commit_version(config: TableConfig) -> int:
 
 
 def _long_property(config: TableConfig, name: str) -> int | None:
+    """A table property that is a number; None if it is not set."""
     text = config.properties.get(name)
     try:
         return None if text is None else int(text)
@@ -116,7 +117,7 @@ def _long_property(config: TableConfig, name: str) -> int | None:
         ) from None
 
 
-def _increasing(commits: Iterable[LogFile]) -> list[CommitTime]:
+def _increasing_times(commits: Iterable[LogFile]) -> list[CommitTime]:
     """The times of the commits, each at least 1 ms after the one before."""
     times: list[CommitTime] = []
     for commit in commits:
@@ -126,16 +127,17 @@ def _increasing(commits: Iterable[LogFile]) -> list[CommitTime]:
 
 
 def _in_commit_timestamp(reader: CommitReader, commit: LogFile) -> int:
+    """The in-commit timestamp in ms since 1970. Raises CorruptTableError if the commit has none."""
     info = _commit_info(reader, commit)
     if info is None:
-        raise _no_timestamp(commit, "has no commitInfo action", "DELTA_MISSING_COMMIT_INFO")
+        raise _missing_timestamp(commit, "has no commitInfo action", "DELTA_MISSING_COMMIT_INFO")
     timestamp_ms = info.in_commit_timestamp_ms
     if timestamp_ms is None:
-        raise _no_timestamp(commit, "has no inCommitTimestamp in its commitInfo action", "DELTA_MISSING_COMMIT_TIMESTAMP")
+        raise _missing_timestamp(commit, "has no inCommitTimestamp in its commitInfo action", "DELTA_MISSING_COMMIT_TIMESTAMP")
     return timestamp_ms
 
 
-def _no_timestamp(commit: LogFile, fault: str, condition: str) -> CorruptTableError:
+def _missing_timestamp(commit: LogFile, fault: str, condition: str) -> CorruptTableError:
     return CorruptTableError(
         f"{commit.path} {fault}, though the table has in-commit timestamps: when it was committed is unknown. The commit was "
         "written by a writer that broke the protocol.",
@@ -177,7 +179,7 @@ def version_at_timestamp(
     or_last: a time after the last commit means the last one. or_earliest: a time before the first commit means the first one.
     Raises TimestampOutOfRangeError (DELTA_TIMESTAMP_GREATER_THAN_COMMIT, DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION).
     """
-    commits = _commits(store, recreatable=recreatable)
+    commits = _readable_commits(store, recreatable=recreatable)
     commit = newest_commit_at(store, commits, timestamp_ms, config)
     newest = CommitTime(commits[-1].version, commit_timestamp(store, commits[-1], config))
     if commit.timestamp_ms > timestamp_ms and not or_earliest:  # the first commit, because all commits are after the time
@@ -189,10 +191,10 @@ def version_at_timestamp(
 
 def commit_at_timestamp(store: ObjectStore, timestamp_ms: int, config: TableConfig, *, recreatable: bool = True) -> CommitTime:
     """The newest commit at or before a time; the earliest commit if the time is before all of them."""
-    return newest_commit_at(store, _commits(store, recreatable=recreatable), timestamp_ms, config)
+    return newest_commit_at(store, _readable_commits(store, recreatable=recreatable), timestamp_ms, config)
 
 
-def _commits(store: ObjectStore, *, recreatable: bool) -> list[LogFile]:
+def _readable_commits(store: ObjectStore, *, recreatable: bool) -> list[LogFile]:
     """The commits up to the newest version, ascending. recreatable: start with the first version that can be rebuilt."""
     listing = list_log(store, 0)
     earliest, newest = available_in(store, listing)
@@ -209,12 +211,13 @@ def newest_commit_at(store: ObjectStore, commits: Sequence[LogFile], timestamp_m
     if stamped and (not plain or enabled_at is None or timestamp_ms >= enabled_at):
         reader = CommitReader(store)
         return _last_at_or_before(stamped, lambda commit: _in_commit_timestamp(reader, commit), timestamp_ms)
-    times = _increasing(plain)
+    times = _increasing_times(plain)
     return times[max(0, bisect_right(times, timestamp_ms, key=lambda time: time.timestamp_ms) - 1)]
 
 
 def _last_at_or_before(commits: Sequence[LogFile], time_of: Callable[[LogFile], int], timestamp_ms: int) -> CommitTime:
-    """A binary search: in-commit timestamps increase, and each one costs a read."""
+    """The newest of the commits at or before a time; the first commit if the time is before all of them. time_of: reads the
+    commit's in-commit timestamp. This is a binary search, because each timestamp costs a read, and they increase."""
     position = max(0, bisect_right(commits, timestamp_ms, key=time_of) - 1)
     return CommitTime(commits[position].version, time_of(commits[position]))
 
@@ -281,7 +284,8 @@ def commit_infos(store: ObjectStore, limit: int | None = None) -> list[tuple[int
 def history_of(reader: CommitReader, commits: Sequence[LogFile], limit: int | None = None) -> tuple[list[int], pa.Table]:
     """The times as ms since 1970, and the table that `history` returns. commits: ascending, all commits in the log up to some
     version, because the time of a commit depends on the commits before it."""
-    file_times = _increasing(commits)
+    file_times = _increasing_times(commits)
+    # The position of the oldest commit to return.
     first = 0 if limit is None else max(0, len(commits) - limit)
     rows = []
     for commit, time in reversed(list(zip(commits, file_times, strict=True))[first:]):
@@ -323,10 +327,12 @@ def _text(value: Any) -> str | None:
 
 
 def _text_struct(value: Any, name: str) -> dict[str, str | None] | None:
+    """The fields of a struct in HISTORY_SCHEMA, as texts; None if the value is no JSON object. name: of the struct."""
     return {field: _text(value.get(field)) for field in _STRUCT_OF_TEXT[name]} if isinstance(value, dict) else None
 
 
 def _text_maps(values: Sequence[Any]) -> pa.Array:
+    """A column of maps of texts. A value that is no JSON object is null."""
     maps = text_map([{name: _text(item) for name, item in value.items()} if isinstance(value, dict) else {} for value in values])
     missing = pa.array([not isinstance(value, dict) for value in values], pa.bool_())
     return pa.MapArray.from_arrays(maps.offsets, maps.keys, maps.items, mask=missing)

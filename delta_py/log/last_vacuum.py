@@ -41,6 +41,7 @@ def read_last_vacuum(store: ObjectStore) -> int | None:
 
 
 def _version(value: object) -> int | None:
+    """The version in the decoded file; None if it names none. Raises ValueError, with the reason, if the file is damaged."""
     if not isinstance(value, dict):
         raise ValueError("it is no JSON object")
     version = value.get(_VERSION)

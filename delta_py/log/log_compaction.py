@@ -14,7 +14,7 @@ import orjson
 
 from delta_py.errors import CorruptTableError
 from delta_py.log.commit_reader import corrupt_line
-from delta_py.log.file_keys import keyed
+from delta_py.log.file_keys import path_and_key
 from delta_py.log.segment import LogFile
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.storage.store import ObjectStore
@@ -28,11 +28,12 @@ def compaction_range(version: int, checkpoint_interval: int) -> tuple[int, int] 
     """The first and last commit to compact after a commit, or None. A compaction is due halfway to the next checkpoint, and every
     ten commits if checkpoints are rare. With a checkpoint interval of 10, the commits 1 to 5, 11 to 15, and so on are compacted.
     """
+    # position: how many commits the version is after the last checkpoint. step: how many commits one compaction combines.
     position, step = version % checkpoint_interval, min(_MOST_COMMITS, checkpoint_interval // 2)
     if step < 2:  # a compaction has at least two commits
         return None
     is_due = position > 0 and position % step == 0
-    has_checkpoint_soon = checkpoint_interval - position < 2
+    has_checkpoint_soon = checkpoint_interval - position < 2  # then readers need no compaction of these commits
     return (version - step + 1, version) if is_due and not has_checkpoint_soon else None
 
 
@@ -41,7 +42,7 @@ def compact(store: ObjectStore, start: int, end: int) -> bytes | None:
 
     Raises CorruptTableError if a commit breaks the protocol, and FileNotFoundError if a commit is deleted.
     """
-    newest_lines: dict[tuple[str, str], bytes] = {}
+    newest_lines: dict[tuple[str, str], bytes] = {}  # identity of an action (_identity) -> its line
     size_bytes = 0
     for version in range(start, end + 1):
         path = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
@@ -49,13 +50,13 @@ def compact(store: ObjectStore, start: int, end: int) -> bytes | None:
         size_bytes += len(data)
         if size_bytes > _MOST_BYTES:
             return None
-        for identity, line in _lines(LogFile(path, version, version, len(data), 0), data):
+        for identity, line in _state_lines(LogFile(path, version, version, len(data), 0), data):
             newest_lines.pop(identity, None)  # so that the lines remain in the order of their commits
             newest_lines[identity] = line
     return b"".join(line + b"\n" for line in newest_lines.values()) or None
 
 
-def _lines(file: LogFile, data: bytes) -> Iterator[tuple[tuple[str, str], bytes]]:
+def _state_lines(file: LogFile, data: bytes) -> Iterator[tuple[tuple[str, str], bytes]]:
     """The identity and the text of each line whose action is part of the state."""
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
@@ -69,13 +70,14 @@ def _lines(file: LogFile, data: bytes) -> Iterator[tuple[tuple[str, str], bytes]
 
 
 def _identity(value: Any) -> tuple[str, str] | None:
-    """The identity of an action: a newer action with the same identity overrides it. None if the action is not part of the state
-    (commitInfo, change data)."""
+    """The identity of an action: its kind, and its key within the kind (empty for protocol and metaData, of which a table has
+    one). A newer action with the same identity overrides it. None if the action is not part of the state (commitInfo, change
+    data). value: the decoded line."""
     if not isinstance(value, dict):
         raise CorruptTableError("it is no JSON object")
     for name in ("add", "remove"):
         if value.get(name) is not None:
-            return "file", keyed(value[name])[1]
+            return "file", path_and_key(value[name])[1]
     for name, key in (("txn", "appId"), ("domainMetadata", "domain")):
         body = value.get(name)
         if body is not None:

@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 
 from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError
-from delta_py.log.coordination import named_group, require_coordinator
+from delta_py.log.coordination import name_group, require_coordinator
 from delta_py.log.last_checkpoint import LAST_CHECKPOINT_PATH, json_checksum, read_last_checkpoint
 from delta_py.log.last_vacuum import LAST_VACUUM_PATH, last_vacuum_text
 from delta_py.log.limits import beyond_limit, limit_bytes
@@ -76,12 +76,12 @@ class LogWriter:
         confirmation was lost. Raises StorageError if the store is sure that nothing was written and never will be, and
         UnsupportedOperationError, before anything is written, if no reader would accept an action.
         """
-        listed = tuple(actions)
+        all_actions = tuple(actions)
         path = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
         coordinated = coordination_of(self._store)
         if coordinated is not None and coordinated.transaction is not None:
-            listed = named_group(listed, {"transactionId": coordinated.transaction})
-        data = commit_bytes(listed)
+            all_actions = name_group(all_actions, {"transactionId": coordinated.transaction})
+        data = commit_bytes(all_actions)
         try:
             if coordinated is not None and coordinated.transaction is not None:
                 assert described is not None
@@ -89,11 +89,12 @@ class LogWriter:
             else:
                 self._store.put_if_absent(path, data)
         except FileExistsError:
-            # It may still be our commit, if the store repeated a request whose reply was lost.
-            return Outcome.WON if self._holds(path, _txn_id(listed)) else Outcome.LOST
+            # It may still be our commit, if the store repeated a request whose reply was lost. A commit that cannot be read
+            # (None) counts as another writer's.
+            return Outcome.WON if self._has_txn_id(path, _txn_id(all_actions)) else Outcome.LOST
         except OSError as error:
             _log.warning("%s: the store did not confirm commit %d: %s", self.root, version, error)
-            return self._look(path, _txn_id(listed))
+            return self._outcome_from_log(path, _txn_id(all_actions))
         return Outcome.WON
 
     def put_checksum(self, version: int, data: bytes) -> None:
@@ -167,15 +168,15 @@ class LogWriter:
 
     # ------------------------------------------------------------ who wrote a commit
 
-    def _look(self, path: str, txn_id: str | None) -> Outcome:
+    def _outcome_from_log(self, path: str, txn_id: str | None) -> Outcome:
         """WON if the commit at the path has the txnId, LOST if it has another one. UNKNOWN if there is no commit, if it cannot be
         read, or if our commit has no txnId by which it could be recognized."""
-        holds = self._holds(path, txn_id)
-        if holds is None or (holds is False and txn_id is None):
+        has_txn_id = self._has_txn_id(path, txn_id)
+        if has_txn_id is None or (has_txn_id is False and txn_id is None):
             return Outcome.UNKNOWN
-        return Outcome.WON if holds else Outcome.LOST
+        return Outcome.WON if has_txn_id else Outcome.LOST
 
-    def _holds(self, path: str, txn_id: str | None) -> bool | None:
+    def _has_txn_id(self, path: str, txn_id: str | None) -> bool | None:
         """Whether the commit at `path` has the txnId; None if there is no commit, or it cannot be read."""
         try:
             data = self._store.read(path)
@@ -202,6 +203,7 @@ def _txn_id(actions: tuple[Action, ...]) -> str | None:
 
 
 def _line_txn_id(line: bytes) -> str | None:
+    """The txnId of a line with a commitInfo action; None if it has none."""
     try:
         action = parse_action(line)
     except CorruptTableError:

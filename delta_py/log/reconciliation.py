@@ -22,7 +22,7 @@ from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadabl
 from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.checkpoint_content.stats_cache import CachedStats
 from delta_py.log.commit_reader import CommitReader
-from delta_py.log.file_keys import EachOnce, both, file_keys, keys_of, path_of
+from delta_py.log.file_keys import EachOnce, file_keys, intersect_masks, keys_of, path_of
 from delta_py.log.segment import LogFile, LogSegment
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.statistics.stats import FileStats, concat_stats, parse_stats, stats_from_struct, unknown_stats
@@ -37,7 +37,7 @@ _MANY_KEYS = 20_000
 _JOINED_ROWS = 8_192
 # Batches whose statistics are parsed at the same time.
 _PARSERS = 2
-# `gathered` yields a batch at the latest when it has so many rows.
+# The function `gather_batches` yields a batch at the latest when it has so many rows.
 _MOST_GATHERED_ROWS = 32_768
 
 
@@ -64,10 +64,11 @@ class FileBatch:
         return pc.if_else(pc.less(rows, ZERO), NULL, rows)
 
 
-def gathered(batches: Iterable[FileBatch], columns: list[str]) -> Iterator[FileBatch]:
+def gather_batches(batches: Iterable[FileBatch], columns: list[str]) -> Iterator[FileBatch]:
     """The same files, with only some of their columns, in fewer batches: for callers whose cost is per batch, not per file.
 
-    No batch has many more rows than all batches before it together, so that a caller who needs few files does not wait long.
+    A batch is yielded as soon as it has as many rows as all batches before it together, or _MOST_GATHERED_ROWS. So a caller who
+    needs few files does not wait long.
     """
     waiting: list[FileBatch] = []
     rows_waiting = rows_yielded = 0
@@ -75,14 +76,15 @@ def gathered(batches: Iterable[FileBatch], columns: list[str]) -> Iterator[FileB
         waiting.append(FileBatch(batch.files.select(columns), batch.stats))
         rows_waiting += batch.files.num_rows
         if rows_waiting >= min(rows_yielded, _MOST_GATHERED_ROWS):
-            yield _as_one(waiting)
+            yield _concat_batches(waiting)
             rows_yielded += rows_waiting
             waiting, rows_waiting = [], 0
     if waiting:
-        yield _as_one(waiting)
+        yield _concat_batches(waiting)
 
 
-def _as_one(batches: list[FileBatch]) -> FileBatch:
+def _concat_batches(batches: list[FileBatch]) -> FileBatch:
+    """Combine batches. If only some of them have statistics, those of the others are unknown."""
     if len(batches) == 1:
         return batches[0]
     files = pa.concat_batches([batch.files for batch in batches])
@@ -101,11 +103,11 @@ def commit_files(
 
     seen: keys of newer actions. This function adds the keys of all actions that it reads.
     """
-    for adds in _joined(_fresh_adds(segment, commits, seen)):
-        yield _with_stats(raw_from_json(adds, requested_stats), None).batch
+    for adds in _join_batches(_surviving_adds(segment, commits, seen)):
+        yield _parse_batch(raw_from_json(adds, requested_stats), None).batch
 
 
-def _fresh_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> Iterator[pa.RecordBatch]:
+def _surviving_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> Iterator[pa.RecordBatch]:
     """The adds that no newer action undoes, newest commit first. seen: the keys of newer actions; this adds its own."""
     for _, pieces in replay(segment, commits, commits.file_actions):
         commit_keys: set[str] = set()
@@ -118,7 +120,7 @@ def _fresh_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> I
         seen |= commit_keys  # only now: the pieces of one commit do not undo each other (commit_reader.py)
 
 
-def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _join_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows in fewer batches: most commits add a few files, and the consumer's cost per batch is fixed."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
@@ -136,46 +138,48 @@ class CheckpointFiles:
     def __init__(self, checkpoint: CheckpointReader, requested_stats: RequestedStats, seen: Set[str]) -> None:
         self._checkpoint, self._requested_stats, self._seen = checkpoint, requested_stats, seen
         self._yielded_rows = 0
-        self._keeping: CachedStats | None = None  # a cache entry that does not have all rows of its file yet
+        self._unfinished_entry: CachedStats | None = None  # a cache entry that does not have all rows of its file yet
 
     def __iter__(self) -> Iterator[FileBatch]:
         masks, each_once = SeenKeys(self._seen).masks(self._checkpoint), EachOnce(self._checkpoint.repeated_keys)
         with ThreadPoolExecutor(_PARSERS, "delta_py-stats") as pool:
-            parsing: deque[tuple[RawFiles, Future[_Parsed]]] = deque()
+            parsing: deque[tuple[RawFiles, Future[_ParsedBatch]]] = deque()
             try:
                 for raw in self._checkpoint.files(self._requested_stats):
                     # The masks are computed in this thread, because they need the batches in order.
-                    parsing.append((raw, pool.submit(_with_stats, raw, both(masks(raw.files), each_once.mask(raw.files)))))
+                    parsing.append(
+                        (raw, pool.submit(_parse_batch, raw, intersect_masks(masks(raw.files), each_once.mask(raw.files))))
+                    )
                     if len(parsing) > _PARSERS:
-                        yield from self._next(parsing)
+                        yield from self._next_batch(parsing)
                 while parsing:
-                    yield from self._next(parsing)
+                    yield from self._next_batch(parsing)
             finally:
-                if self._keeping is not None:
-                    self._keeping.abandon()
+                if self._unfinished_entry is not None:
+                    self._unfinished_entry.abandon()
 
-    def _next(self, parsing: deque[tuple[RawFiles, Future[_Parsed]]]) -> Iterator[FileBatch]:
+    def _next_batch(self, parsing: deque[tuple[RawFiles, Future[_ParsedBatch]]]) -> Iterator[FileBatch]:
         """Wait until the oldest of the batches is parsed, and yield its live files if it has any."""
         raw, future = parsing.popleft()
         parsed = future.result()
-        if parsed.of_json is not None:
-            self._keep(raw, parsed.of_json)
+        if parsed.json_stats is not None:
+            self._cache_stats(raw, parsed.json_stats)
         self._yielded_rows += raw.files.num_rows
         if parsed.batch.files.num_rows:
             yield parsed.batch
 
-    def _keep(self, raw: RawFiles, parsed: FileStats) -> None:
+    def _cache_stats(self, raw: RawFiles, parsed: FileStats) -> None:
         """Remember parsed statistics for later snapshots, if there is a cache for them."""
         if raw.cache_entry is None:
             return
         raw.cache_entry.remember(parsed)
         if raw.is_last:
             raw.cache_entry.finish()
-        self._keeping = None if raw.is_last else raw.cache_entry
+        self._unfinished_entry = None if raw.is_last else raw.cache_entry
 
     def yielded_keys(self, error: CheckpointUnreadableError) -> set[str]:
-        """The keys of all files before the position where reading the checkpoint failed with `error`. If they cannot be read
-        again, this raises `error`."""
+        """The keys of all files before the position where reading the checkpoint failed with `error`. The caller then continues
+        with an older checkpoint and must not yield these files again. Raises `error` if they cannot be read again."""
         keys: set[str] = set()
         rows = 0
         batches = self._checkpoint.files(RequestedStats())
@@ -192,8 +196,8 @@ class CheckpointFiles:
 def replay(
     segment: LogSegment, commits: CommitReader, read: Callable[[LogFile], Iterator[T]]
 ) -> Iterator[tuple[LogFile, Iterable[T]]]:
-    """Each file of the replay, newest first, with the result of `read`, which reads the file through `commits`. The commits
-    replace a damaged compaction."""
+    """Yield each commit and compaction after the checkpoint, newest first, with the result of `read`, which must read the file
+    through `commits`. If a compaction is damaged, its commits are yielded instead."""
     for file in commits.ahead(segment.replay_files()):
         if file.end_version == file.version:
             yield file, read(file)
@@ -223,9 +227,9 @@ class SeenKeys:
         if self._count == 0:
             return lambda files: None
         if self._count <= _MANY_KEYS:
-            return lambda files: self.unseen([files])
+            return lambda files: self.unseen_mask([files])
         groups = self._masks_ahead(checkpoint)
-        waiting = pa.nulls(0, pa.bool_())
+        waiting = pa.nulls(0, pa.bool_())  # values of the mask that are computed and not returned yet
 
         def take(files: pa.RecordBatch) -> pa.BooleanArray:
             """The next values of the mask, as many as there are files. Groups of values do not end where batches end."""
@@ -250,44 +254,46 @@ class SeenKeys:
             yield self._mask(group)
 
     def _mask(self, group: list[pa.RecordBatch]) -> pa.BooleanArray:
-        mask = self.unseen(group)
+        """As unseen_mask, but with a value for each file even if no file is named."""
+        mask = self.unseen_mask(group)
         return all_true(sum(files.num_rows for files in group)) if mask is None else mask
 
-    def unseen(self, group: list[pa.RecordBatch]) -> pa.BooleanArray | None:
+    def unseen_mask(self, group: list[pa.RecordBatch]) -> pa.BooleanArray | None:
         """The mask of files that no newer action names, for some batches in order; None if that is all files.
 
         Compares paths first, and complete keys only for files whose path is in a newer action.
         """
-        hit = pc.is_in(pa.chunked_array([files["path"] for files in group]), self._paths).combine_chunks()
-        if not hit.true_count:
+        is_path_named = pc.is_in(pa.chunked_array([files["path"] for files in group]), self._paths).combine_chunks()
+        if not is_path_named.true_count:
             return None
-        suspects = pa.Table.from_batches(group).select(["path", "deletion_vector"]).filter(hit).combine_chunks()
+        suspects = pa.Table.from_batches(group).select(["path", "deletion_vector"]).filter(is_path_named).combine_chunks()
         seen = pc.is_in(file_keys(suspects), self._keys)
-        return pc.invert(pc.replace_with_mask(hit, hit, seen))  # `seen` has one value for each true value of `hit`
+        # `seen` has one value for each true value of `is_path_named`.
+        return pc.invert(pc.replace_with_mask(is_path_named, is_path_named, seen))
 
 
 @dataclass(frozen=True, slots=True)
-class _Parsed:
-    """batch: live files. of_json: statistics from the JSON of all files, live or not."""
+class _ParsedBatch:
+    """batch: live files. json_stats: statistics from the JSON of all files, live or not."""
 
     batch: FileBatch
-    of_json: FileStats | None
+    json_stats: FileStats | None
 
 
-def _with_stats(raw: RawFiles, keep: pa.BooleanArray | None) -> _Parsed:
+def _parse_batch(raw: RawFiles, keep: pa.BooleanArray | None) -> _ParsedBatch:
     """Parse the statistics, and select the files for which keep is true; None keeps all files.
 
     Parses first and then filters, because the numbers are much shorter than their text.
     """
-    of_json = None if raw.json is None else parse_stats(raw.json, raw.json_leaves)
-    of_struct = None if raw.parsed is None else stats_from_struct(raw.parsed, raw.parsed_leaves)
-    parts = [part for part in (raw.cached_stats, of_struct, of_json) if part is not None]
-    batch = FileBatch(raw.files, _merged(parts) if parts else None)
-    return _Parsed(batch if keep is None else batch.filter(keep), of_json)
+    json_stats = None if raw.json is None else parse_stats(raw.json, raw.json_leaves)
+    struct_stats = None if raw.parsed is None else stats_from_struct(raw.parsed, raw.parsed_leaves)
+    parts = [part for part in (raw.cached_stats, struct_stats, json_stats) if part is not None]
+    batch = FileBatch(raw.files, _merge_stats(parts) if parts else None)
+    return _ParsedBatch(batch if keep is None else batch.filter(keep), json_stats)
 
 
-def _merged(parts: list[FileStats]) -> FileStats:
-    """Combine statistics of the same files from several sources, for different leaves."""
+def _merge_stats(parts: list[FileStats]) -> FileStats:
+    """Combine statistics of the same files from several sources. Each source has other leaves, but all may have row counts."""
     merged = parts[0]
     for part in parts[1:]:
         merged = FileStats(
@@ -314,7 +320,8 @@ class StateWithoutFiles:
     domains: dict[str, DomainMetadata] = field(default_factory=dict)
 
     def apply_older(self, action: object) -> None:
-        """Apply an action that is older than all actions applied before."""
+        """Apply an action that is older than all actions applied before: it counts only if there is no newer one of its kind and
+        key."""
         match action:
             case Protocol():
                 self.protocol = self.protocol or action
@@ -326,7 +333,7 @@ class StateWithoutFiles:
                 self.domains.setdefault(action.domain, action)
 
     @property
-    def has_both(self) -> bool:
+    def has_protocol_and_metadata(self) -> bool:
         """Whether the protocol and the metadata are known, so that older actions do not change them."""
         return self.protocol is not None and self.metadata is not None
 
@@ -337,7 +344,7 @@ def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader)
     for _, actions in replay(segment, commits, lambda file: commits.actions(file, "protocol", "metaData")):
         for action in reversed(list(actions)):  # the last action of a file is the newest
             state.apply_older(action)
-        if state.has_both:
+        if state.has_protocol_and_metadata:
             break
     return state
 
@@ -345,7 +352,7 @@ def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader)
 def protocol_and_metadata(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> StateWithoutFiles:
     """The newest protocol and metadata; each is None if the log has none."""
     state = protocol_and_metadata_of_commits(segment, commits)
-    if checkpoint is not None and not state.has_both:
+    if checkpoint is not None and not state.has_protocol_and_metadata:
         for name, parse in (("protocol", Protocol.from_json), ("metaData", Metadata.from_json)):
             for row in checkpoint.rows(name):
                 state.apply_older(parse(row))
@@ -358,7 +365,7 @@ def transactions_and_domains(
     """The newest transaction identifier of each application, and the metadata domains without removed ones."""
     state = StateWithoutFiles()
     for _, actions in replay(segment, commits, lambda file: commits.actions(file, "txn", "domainMetadata")):
-        for action in reversed(list(actions)):
+        for action in reversed(list(actions)):  # the last action of a file is the newest
             state.apply_older(action)
     if checkpoint is not None:
         for row in checkpoint.rows("txn"):

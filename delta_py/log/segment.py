@@ -140,8 +140,9 @@ class Listing:
         if 0 in self.commits:
             return 0
         checkpoints = [checkpoint.version for checkpoint in self.checkpoints if not checkpoint.has_empty_file]
-        reached = [version for start in checkpoints for version in (start, start + 1) if version in self.commits]
-        return min(reached, default=None)
+        # From a checkpoint, its own version can be rebuilt, and the next one.
+        rebuildable_versions = [version for start in checkpoints for version in (start, start + 1) if version in self.commits]
+        return min(rebuildable_versions, default=None)
 
 
 # ---------------------------------------------------------------- the public functions
@@ -154,7 +155,7 @@ def load_segment(store: ObjectStore, version: int | None = None, *, unusable: fr
     Raises TableNotFoundError, VersionNotFoundError (with the available versions), VersionsNotContiguousError, and
     LogFileNotFoundError if there is no checkpoint and commits from 0 on are missing.
     """
-    refusal: StorageError | None = None
+    refusal: StorageError | None = None  # the store's refusal to read `_last_checkpoint`
     try:
         hint = load_last_checkpoint(store)
     except StorageError as error:
@@ -189,8 +190,8 @@ def available_in(store: ObjectStore, listing: Listing) -> tuple[int, int]:
     """The oldest and the newest version that can be rebuilt, from a listing of the whole log."""
     newest = _require_table(store, listing)
     earliest = listing.earliest()
-    if earliest is None:
-        raise _truncated(store, listing)
+    if earliest is None:  # there are commits, but neither commit 0 nor a checkpoint from which they follow
+        raise _no_start_error(store, listing)
     return earliest, newest
 
 
@@ -203,8 +204,8 @@ def list_log(store: ObjectStore, start: int, end: int | None = None) -> Listing:
     If others write to the directory during the listing, it may show a commit but not the commit before it. It may also show a
     checkpoint or compaction but not its commit. So a listing with a gap is repeated once.
     """
-    listing = _listed(store, start, end)
-    return _listed(store, start, end) if _has_gap(listing, end) else listing
+    listing = _list_once(store, start, end)
+    return _list_once(store, start, end) if _has_gap(listing, end) else listing
 
 
 def _has_gap(listing: Listing, end: int | None) -> bool:
@@ -222,23 +223,24 @@ def _has_gap(listing: Listing, end: int | None) -> bool:
     return newest - oldest + 1 != len(listing.commits) or (end is None and max(covered_versions, default=newest) > newest)
 
 
-def _listed(store: ObjectStore, start: int, end: int | None) -> Listing:
-    """The log files of the versions from start to end. A checkpoint in parts counts only if all its parts are there."""
+def _list_once(store: ObjectStore, start: int, end: int | None) -> Listing:
+    """List the log once, from version start to end (None: to the newest). A checkpoint in parts counts only if all its parts are
+    there; otherwise it is in `incomplete`."""
     listing = Listing(first_listed=start, begun_at=time.monotonic())
-    parts: dict[tuple[int, int], dict[int, LogFile]] = {}
+    parts: dict[tuple[int, int], dict[int, LogFile]] = {}  # as in _add_to_listing
     for info in store.list_from(LOG_DIRECTORY, version_prefix(start)):
         name = parse_log_name(info.path.rpartition("/")[2])
         if name is not None and name.kind is not LogKind.LAST_CHECKPOINT:
             if end is not None and name.version > end:
                 break
-            _file_away(listing, parts, name, log_file(info, name))
+            _add_to_listing(listing, parts, name, log_file(info, name))
     for (version, count), files in parts.items():
         if len(files) == count:
             ordered = tuple(files[part] for part in sorted(files))
             listing.checkpoints.append(Checkpoint(version, LogKind.CHECKPOINT_MULTIPART, ordered))
         else:
             listing.incomplete.append((version, len(files), count))
-    listing.checkpoints.sort(key=_preference, reverse=True)
+    listing.checkpoints.sort(key=_quality, reverse=True)
     return listing
 
 
@@ -248,7 +250,7 @@ def log_file(info: ObjectInfo, name: LogName) -> LogFile:
     return LogFile(info.path, name.version, end, info.size_bytes, info.modification_time_ms, info.etag, info.file_id)
 
 
-def _file_away(listing: Listing, parts: dict[tuple[int, int], dict[int, LogFile]], name: LogName, file: LogFile) -> None:
+def _add_to_listing(listing: Listing, parts: dict[tuple[int, int], dict[int, LogFile]], name: LogName, file: LogFile) -> None:
     """Add the file to the files of its kind in the listing. parts: collects the parts of multi-part checkpoints: (version, number
     of all parts) -> part number -> file."""
     match name.kind:
@@ -268,8 +270,9 @@ def _file_away(listing: Listing, parts: dict[tuple[int, int], dict[int, LogFile]
 _KIND_RANK = {LogKind.CHECKPOINT_MULTIPART: 0, LogKind.CHECKPOINT_CLASSIC: 1, LogKind.CHECKPOINT_V2: 2}
 
 
-def _preference(checkpoint: Checkpoint) -> tuple[int, int, int, str]:
-    """Sort key, best last: the newest, then the most robust kind, then any fixed order."""
+def _quality(checkpoint: Checkpoint) -> tuple[int, int, int, str]:
+    """Sort key, best last: the newest version, then the best kind (_KIND_RANK), then any order that is the same for all
+    readers."""
     return checkpoint.version, _KIND_RANK[checkpoint.kind], len(checkpoint.files), checkpoint.files[0].path
 
 
@@ -301,11 +304,12 @@ def _make_segment(
         _check_compacted(store, listing, newest)
     version = newest if requested_version is None else requested_version
     if version > newest or version < 0:
-        raise _version_not_found(store, version)
+        raise _version_not_found_error(store, version)
     checkpoint = _choose_checkpoint(listing, version, unusable, hint)
+    # The log starts after the version. If checkpoints are unusable, the cause is damage and not log cleanup.
     is_cleaned_up = checkpoint is None and listing.earliest() is not None and 0 not in listing.commits and not unusable
     if is_cleaned_up and requested_version is not None:  # only later versions can still be loaded
-        raise _version_not_found(store, version)
+        raise _version_not_found_error(store, version)
     _warn_of_incomplete(store, listing, checkpoint, version)
     start = -1 if checkpoint is None else checkpoint.version
     commits = tuple(listing.commits[v] for v in sorted(listing.commits) if start < v <= version)
@@ -335,6 +339,8 @@ def _choose_compactions(compactions: list[LogFile], first: int, last: int) -> tu
 
 
 def _warn_of_incomplete(store: ObjectStore, listing: Listing, chosen: Checkpoint | None, version: int) -> None:
+    """Warn of multi-part checkpoints that would be better than the chosen one if they had all parts. chosen: None if the segment
+    has no checkpoint."""
     for checkpoint_version, parts, count in listing.incomplete:
         if checkpoint_version <= version and (chosen is None or checkpoint_version > chosen.version):
             text = "%s: the checkpoint of version %d has %d of %d parts and is skipped"
@@ -371,7 +377,8 @@ def _require_table(store: ObjectStore, listing: Listing) -> int:
     )
 
 
-def _version_not_found(store: ObjectStore, version: int) -> VersionNotFoundError:
+def _version_not_found_error(store: ObjectStore, version: int) -> VersionNotFoundError:
+    """The error for a version that cannot be rebuilt. Lists the log again, because a listing may start after the oldest one."""
     earliest, newest = available_versions(store)
     return VersionNotFoundError(
         f"Version {version} of the table at {store.root} is not available. Available versions: [{earliest}, {newest}].",
@@ -381,7 +388,8 @@ def _version_not_found(store: ObjectStore, version: int) -> VersionNotFoundError
     )
 
 
-def _truncated(store: ObjectStore, listing: Listing) -> LogFileNotFoundError:
+def _no_start_error(store: ObjectStore, listing: Listing) -> LogFileNotFoundError:
+    """The error for a log without a start: neither commit 0 nor a checkpoint that can be used."""
     oldest = min(listing.commits, default=None)
     commits_text = "there is no commit" if oldest is None else f"the oldest commit is {oldest}"
     return LogFileNotFoundError(
@@ -410,7 +418,7 @@ def _check_contiguous(store: ObjectStore, listing: Listing, start: int, commits:
     LogFileNotFoundError, VersionsNotContiguousError, VersionNotFoundError.
     """
     if start == -1 and (not commits or commits[0].version != 0):
-        raise _truncated(store, listing)
+        raise _no_start_error(store, listing)
     previous = start
     for commit in commits:
         if commit.version != previous + 1:
@@ -421,11 +429,11 @@ def _check_contiguous(store: ObjectStore, listing: Listing, start: int, commits:
                 after=commit.version,
             )
         previous = commit.version
-    if version not in listing.commits:
+    if version not in listing.commits:  # a checkpoint covers the version, but its commit is deleted
         whole_listing = listing if listing.first_listed == 0 else list_log(store, 0)
         earliest = whole_listing.earliest()
         if earliest is not None and version < earliest:
-            raise _version_not_found(store, version)
+            raise _version_not_found_error(store, version)
         raise LogFileNotFoundError(
             f"Commit {version} of the table at {store.root} is missing from {LOG_DIRECTORY}, so the version cannot be read. "
             "Restore the file.",
@@ -434,12 +442,14 @@ def _check_contiguous(store: ObjectStore, listing: Listing, start: int, commits:
 
 
 def _check_compacted(store: ObjectStore, listing: Listing, newest: int) -> None:
-    """Raise if commits of a compaction are deleted: the compaction would hide the commits that are written in their place."""
-    beyond = next((file for file in listing.compactions if file.end_version > newest), None)
-    if beyond is not None:
+    """Raise LogFileNotFoundError if a compaction covers versions after `newest`, the newest commit. Then commits were deleted,
+    and the compaction would hide the commits that are written in their place."""
+    compaction_beyond = next((file for file in listing.compactions if file.end_version > newest), None)
+    if compaction_beyond is not None:
         raise LogFileNotFoundError(
-            f"Commit {newest + 1} of the table at {store.root} is missing from {LOG_DIRECTORY}, but {beyond.path} contains it: "
-            f"the commits after {newest} existed and are deleted. Restore them; or, to give them up, delete {beyond.path} too.",
+            f"Commit {newest + 1} of the table at {store.root} is missing from {LOG_DIRECTORY}, but {compaction_beyond.path} "
+            f"contains it: the commits after {newest} existed and are deleted. Restore them; or, to give them up, delete "
+            f"{compaction_beyond.path} too.",
             version=newest + 1,
-            path=beyond.path,
+            path=compaction_beyond.path,
         )

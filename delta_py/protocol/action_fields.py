@@ -18,30 +18,33 @@ LEAST, MOST = -(2**63), 2**63 - 1
 DAMAGED = " The log is damaged."
 
 
-def wrong(name: str, value: Any, fault: str) -> CorruptTableError:
+def field_error(name: str, value: Any, fault: str) -> CorruptTableError:
+    """The error for a field of an action. fault: the rest of a sentence that begins with "which is "."""
     return CorruptTableError(f"{name} is {shown(value)}, which is {fault}.{DAMAGED}", field=name)
 
 
 def check_int(value: Any, name: str, minimum: int = LEAST) -> None:
     """Refuses fractions, text, booleans, numbers that do not fit into 64 bits, and numbers below `minimum`."""
     if type(value) is not int or not minimum <= value <= MOST:
-        raise wrong(name, value, "no valid number")
+        raise field_error(name, value, "no valid number")
 
 
 def check_bool(value: Any, name: str) -> None:
+    """Refuses everything but true and false."""
     if type(value) is not bool:
-        raise wrong(name, value, "neither true nor false")
+        raise field_error(name, value, "neither true nor false")
 
 
 def check_text(value: Any, name: str) -> None:
+    """Refuses everything but a text."""
     if type(value) is not str:
-        raise wrong(name, value, "no text")
+        raise field_error(name, value, "no text")
 
 
 def check_texts(value: Any, name: str) -> None:
     """Check a tuple or set of texts."""
     if not isinstance(value, tuple | frozenset):
-        raise wrong(name, value, "no list")
+        raise field_error(name, value, "no list")
     for item in value:
         check_text(item, name)
 
@@ -49,23 +52,24 @@ def check_texts(value: Any, name: str) -> None:
 def check_map(value: Any, name: str, *, nulls: bool = True) -> None:
     """Check a map of texts. nulls: a value may be null instead of a text."""
     if not isinstance(value, dict):
-        raise wrong(name, value, "no map")
+        raise field_error(name, value, "no map")
     for key, item in value.items():
         if type(key) is not str or (type(item) is not str and not (nulls and item is None)):
-            raise wrong(f"{name}.{key}", item, "no text")
+            raise field_error(f"{name}.{key}", item, "no text")
 
 
 def check_vector(value: Any, name: str) -> None:
     """Check only the type: the descriptor checks its own fields."""
     if value is not None and type(value) is not DeletionVectorDescriptor:
-        raise wrong(name, value, "no deletion vector")
+        raise field_error(name, value, "no deletion vector")
 
 
 # ---------------------------------------------------------------- from JSON
 
 
 def as_kind(value: Any, kind: type[Any]) -> Any:
-    """Convert a list of texts to a tuple or set. Any other value is returned unchanged, and the check refuses it."""
+    """Convert a list of texts to `kind`, a tuple or a frozenset. Any other value is returned unchanged, and check_texts refuses
+    it later."""
     return kind(value) if isinstance(value, list) and all(type(item) is str for item in value) else value
 
 
@@ -74,7 +78,7 @@ def fields_of(value: Any, name: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise wrong(f"metaData.{name}", value, "no map")
+        raise field_error(f"metaData.{name}", value, "no map")
     return value
 
 
@@ -90,16 +94,19 @@ def text_or_none(value: Any) -> str | None:
 
 
 def int_or_none(value: Any) -> int | None:
+    """The number of a field that no reader needs; None if it is not a whole number of 64 bits."""
     return value if type(value) is int and LEAST <= value <= MOST else None
 
 
 def map_or_none(value: Any) -> dict[str, str | None] | None:
+    """The map of a field that no reader needs; None if it is not a map of texts and nulls."""
     return value if isinstance(value, dict) and all(item is None or type(item) is str for item in value.values()) else None
 
 
 def vector_of(value: Any, name: str) -> DeletionVectorDescriptor | None:
+    """The descriptor in a field of an action; None if the file has no deletion vector. Raises CorruptTableError."""
     if value is not None and not isinstance(value, dict):
-        raise wrong(name, value, "no deletion vector")
+        raise field_error(name, value, "no deletion vector")
     return None if value is None else DeletionVectorDescriptor.from_json(value)
 
 
@@ -108,5 +115,5 @@ def spelling_of(path: str, text: str | None, name: str) -> str:
     Raises CorruptTableError if the text would be decoded to another path."""
     written = encode_path(path) if text is None else text
     if decode_path(written) != path:
-        raise wrong(name, path, "not how a path is spelled")
+        raise field_error(name, path, "not how a path is spelled")
     return written

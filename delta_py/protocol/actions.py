@@ -2,7 +2,8 @@
 
 They are for commits and for single files. The list of a table's files is an Arrow table (log/commit_reader.py). `from_json` takes
 the decoded JSON value of the action in a commit line, and ignores unknown fields, as the protocol requires. `to_json` returns the
-JSON value without nulls. Paths are decoded only here (with paths.py).
+JSON value without nulls. Both raise CorruptTableError if a field breaks the protocol (`checked`). Paths are decoded only here
+(with paths.py).
 Protocol: Actions.
 """
 
@@ -37,12 +38,14 @@ from delta_py.protocol.paths import decode_path, encode_path
 
 
 def _drop_nulls(value: dict[str, Any]) -> dict[str, Any]:
+    """The JSON object without null fields: actions leave out optional fields without a value."""
     return {name: item for name, item in value.items() if item is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """Protocol: Protocol Evolution. The feature sets are None if the version has none."""
+    """The action `protocol`: what readers and writers of the table must know. The feature sets are None if the version has none.
+    Protocol: Protocol Evolution."""
 
     min_reader_version: int
     min_writer_version: int
@@ -81,7 +84,8 @@ _NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """Protocol: Change Metadata. schema_string is the schema's JSON text; created_time_ms counts from 1970.
+    """The action `metaData`: the table's definition. schema_string is the schema's JSON text; created_time_ms counts from 1970.
+    Protocol: Change Metadata.
 
     An action without a schema means a table without columns: older writers created tables with such a first version.
     """
@@ -144,7 +148,8 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class AddFile:
-    """Protocol: Add File and Remove File. path is decoded; stats is JSON text or None; times are ms since 1970.
+    """The action `add`: a data file of the table. path is decoded; stats is JSON text or None; times are ms since 1970.
+    Protocol: Add File and Remove File.
 
     path_text: the encoded path in the log, if it differs from our encoding; otherwise None. A later action on the file must
     repeat the same text, because clients compare the texts.
@@ -232,9 +237,9 @@ _NUMBERS_OF_REMOVES = ("remove.deletionTimestamp", "remove.size", "remove.baseRo
 
 @dataclass(frozen=True, slots=True)
 class RemoveFile:
-    """Protocol: Add File and Remove File. partition_values and size_bytes are None unless extended file metadata is set.
-
-    path_text: as in AddFile.
+    """The action `remove`: a data file that is no longer part of the table. partition_values and size_bytes are None unless
+    extended file metadata is set. path: decoded. path_text: the encoded path in the log, if it differs from our encoding;
+    otherwise None. Protocol: Add File and Remove File.
     """
 
     path: str
@@ -310,13 +315,13 @@ class RemoveFile:
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """As AddFile.key."""
+        """The key of the logical file: (path, deletion vector's unique id). It is equal to the key of the file's add."""
         return self.path, None if self.deletion_vector is None else self.deletion_vector.unique_id
 
 
 @dataclass(frozen=True, slots=True)
 class AddCDCFile:
-    """Protocol: Add CDC File. A file under _change_data with the column _change_type."""
+    """The action `cdc`: a file under _change_data with the column _change_type. path: decoded. Protocol: Add CDC File."""
 
     path: str
     partition_values: Mapping[str, str | None]
@@ -357,7 +362,8 @@ class AddCDCFile:
 
 @dataclass(frozen=True, slots=True)
 class SetTransaction:
-    """Protocol: Transaction Identifiers. last_updated_ms: ms since 1970."""
+    """The action `txn`: the newest transaction version of an application. last_updated_ms: ms since 1970. Protocol: Transaction
+    Identifiers."""
 
     app_id: str
     version: int
@@ -382,7 +388,8 @@ class SetTransaction:
 
 @dataclass(frozen=True, slots=True)
 class DomainMetadata:
-    """Protocol: Domain Metadata. configuration is text, JSON by convention; removed marks a tombstone."""
+    """The action `domainMetadata`: named metadata of a feature. configuration is text, JSON by convention; removed marks a
+    tombstone. Protocol: Domain Metadata."""
 
     domain: str
     configuration: str
@@ -408,7 +415,8 @@ class DomainMetadata:
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """Protocol: Commit Provenance Information. Free-form; `values` is the JSON object in the log."""
+    """The action `commitInfo`: who made a commit and how, in any form. `values` is the JSON object in the log. Protocol: Commit
+    Provenance Information."""
 
     values: Mapping[str, Any]
 
@@ -428,17 +436,20 @@ class CommitInfo:
 
     @property
     def in_commit_timestamp_ms(self) -> int | None:
+        """The in-commit timestamp, ms since 1970; None if the commit has none. Raises CorruptTableError if it is no number."""
         value: int | None = self.checked().values.get("inCommitTimestamp")
         return value
 
     @property
     def txn_id(self) -> str | None:
+        """The unique text by which the writer recognizes its commit; None if the commit has none."""
         value = self.values.get("txnId")
         return value if isinstance(value, str) else None
 
 
 Action = Protocol | Metadata | AddFile | RemoveFile | AddCDCFile | SetTransaction | DomainMetadata | CommitInfo
 
+# The actions by their names in the log.
 _CLASSES: dict[str, Any] = {
     "protocol": Protocol,
     "metaData": Metadata,
@@ -479,7 +490,7 @@ def action_to_line(action: Action) -> bytes:
     """
     try:
         return orjson.dumps({_NAMES[type(action)]: action.to_json()})
-    except CorruptTableError as error:
+    except CorruptTableError as error:  # the caller made the action, so the log is not damaged
         why = error.message.removesuffix(DAMAGED)
     except orjson.JSONEncodeError as error:
         why = f"its {_NAMES[type(action)]} cannot be written as JSON: {error}."

@@ -56,10 +56,11 @@ def clustering_domain(schema: StructType, names: Sequence[str], mode: str) -> Do
                 sql_state="0A000",
                 column=".".join(path),
             )
-    return _domain([physical_path(schema, path, mode) for path in paths])
+    return _domain_of_paths([physical_path(schema, path, mode) for path in paths])
 
 
 def _has_order(kind: DataType) -> bool:
+    """Whether files have a minimum and maximum of columns of this type, so that rows can be clustered by it."""
     nested = isinstance(kind, StructType | ArrayType | MapType | GeospatialType)
     return not nested and type_name(kind) not in ("binary", "boolean", "variant", "void")
 
@@ -69,25 +70,29 @@ def with_columns_of(domain: DomainMetadata, before: StructType, after: StructTyp
 
     The domain is empty if one of the columns does not exist any more, or its new type cannot be used for clustering.
     """
-    logical_paths = [_logical(before, path) for path in clustering_paths(domain)]
+    logical_paths = [_to_logical_path(before, path) for path in clustering_paths(domain)]  # None: the path leads to no column
     # The columns of the changed table that can be used for clustering.
-    paths_by_name = {_folded(path): path for path, leaf in leaves(after) if _has_order(leaf.data_type) and not is_collated(leaf)}
-    paths = [paths_by_name.get(_folded(path)) for path in logical_paths if path is not None]
+    paths_by_name = {
+        _lower_case(path): path for path, leaf in leaves(after) if _has_order(leaf.data_type) and not is_collated(leaf)
+    }
+    paths = [paths_by_name.get(_lower_case(path)) for path in logical_paths if path is not None]
     physical_paths = [physical_path(after, path, mode) for path in paths if path is not None]
-    return _domain(physical_paths if len(physical_paths) == len(logical_paths) else [])
+    return _domain_of_paths(physical_paths if len(physical_paths) == len(logical_paths) else [])
 
 
-def _folded(path: Path) -> Path:
+def _lower_case(path: Path) -> Path:
+    """The path in lower case, for comparison."""
     return tuple(name.lower() for name in path)
 
 
 def with_logical_names(schema: StructType, domain: DomainMetadata) -> DomainMetadata:
     """The domain for the table without column mapping. schema: with column mapping. A path that leads to no column is kept
     unchanged."""
-    return _domain([_logical(schema, path) or path for path in clustering_paths(domain)])
+    return _domain_of_paths([_to_logical_path(schema, path) or path for path in clustering_paths(domain)])
 
 
-def _domain(paths: Sequence[Path]) -> DomainMetadata:
+def _domain_of_paths(paths: Sequence[Path]) -> DomainMetadata:
+    """The domain that names these physical paths."""
     text = orjson.dumps({"clusteringColumns": [list(path) for path in paths], "domainName": CLUSTERING_DOMAIN}).decode()
     return DomainMetadata(CLUSTERING_DOMAIN, text)
 
@@ -99,19 +104,20 @@ def clustering_paths(domain: DomainMetadata | None) -> tuple[Path, ...]:
     try:
         paths = [tuple(path) for path in orjson.loads(domain.configuration)["clusteringColumns"]]
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise _damaged(domain) from error
+        raise _damaged_domain_error(domain) from error
     if not all(isinstance(name, str) for path in paths for name in path):
-        raise _damaged(domain)
+        raise _damaged_domain_error(domain)
     return tuple(paths)
 
 
 def clustering_leaves(schema: StructType, domain: DomainMetadata | None) -> tuple[Path, ...]:
     """The physical paths in the domain that lead to a column of the schema. These columns need statistics.
     Raises CorruptTableError as clustering_paths."""
-    return tuple(path for path in clustering_paths(domain) if _logical(schema, path) is not None)
+    return tuple(path for path in clustering_paths(domain) if _to_logical_path(schema, path) is not None)
 
 
-def _damaged(domain: DomainMetadata) -> CorruptTableError:
+def _damaged_domain_error(domain: DomainMetadata) -> CorruptTableError:
+    """The error for a domain that is not a list of paths."""
     return CorruptTableError(
         f"The domain {CLUSTERING_DOMAIN} holds {domain.configuration!r}, which names no columns of the table. The log is damaged."
     )
@@ -129,9 +135,10 @@ def clustering_columns(schema: StructType, domain: DomainMetadata | None) -> tup
 def logical_clustering_paths(schema: StructType, domain: DomainMetadata | None) -> tuple[Path, ...]:
     """As clustering_columns, but with each path as a tuple of names."""
     assert domain is None or domain.domain == CLUSTERING_DOMAIN
-    return tuple(_logical(schema, path) or path for path in clustering_paths(domain))
+    return tuple(_to_logical_path(schema, path) or path for path in clustering_paths(domain))
 
 
-def _logical(schema: StructType, physical: Path) -> Path | None:
-    """The logical path, found by the fields' physical names in any mapping mode, as in delta-spark."""
+def _to_logical_path(schema: StructType, physical: Path) -> Path | None:
+    """The logical path of a physical one; None if it leads to no field. Physical names in the schema count in any mapping mode,
+    as in delta-spark."""
     return logical_path(schema, physical, lambda f: str(f.metadata.get(PHYSICAL_NAME, f.name)))

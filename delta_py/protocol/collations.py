@@ -21,22 +21,22 @@ _BINARY = "UTF8_BINARY"
 
 def is_collated(f: StructField) -> bool:
     """Whether a field has a collation. An entry that cannot be parsed counts as a collation."""
-    return any(_name(text) != _BINARY for part in (f, *all_fields(f.data_type)) for text in _identifiers(part))
+    return any(_collation_name(text) != _BINARY for part in (f, *all_fields(f.data_type)) for text in _identifiers(part))
 
 
 def _identifiers(f: StructField) -> Iterator[Any]:
     """The collations in the field's own metadata, such as `spark.UTF8_LCASE`. An entry maps parts of the field to collations, and
     may be nested."""
-    waiting = [f.metadata[key] for key in _KEYS if key in f.metadata]
-    while waiting:
-        entry = waiting.pop()
+    entries = [f.metadata[key] for key in _KEYS if key in f.metadata]
+    while entries:
+        entry = entries.pop()
         if isinstance(entry, dict):
-            waiting.extend(entry.values())
+            entries.extend(entry.values())
         else:
             yield entry
 
 
-def _name(identifier: Any) -> str | None:
-    """The name in `provider.name`, with or without a version after it, or the name alone."""
+def _collation_name(identifier: Any) -> str | None:
+    """The collation's name in an identifier: `name`, `provider.name` or `provider.name.version`. None if it is no text."""
     parts = identifier.split(".") if isinstance(identifier, str) else []
     return parts[min(1, len(parts) - 1)] if parts else None

@@ -26,7 +26,7 @@ NESTED_IDS = "delta.columnMapping.nested.ids"
 OF_FIELDS = (ID, PHYSICAL_NAME, NESTED_IDS)
 """The keys of column mapping in a field's metadata."""
 MODES = ("none", "name", "id")
-NAMED_BY_ID = "delta.enableIcebergWriterCompatV1"
+NAMED_BY_ID = "delta.enableIcebergWriterCompatV1"  # with this property, physical names are `col-<id>`
 _WITH_NESTED_IDS = ("delta.enableIcebergCompatV2", "delta.enableIcebergCompatV3")
 
 Named = TypeVar("Named", StructField, StructType)
@@ -65,9 +65,9 @@ def physical_name(f: StructField, mode: str) -> str:
         return f.name
     name, number = f.metadata.get(PHYSICAL_NAME), f.metadata.get(ID)
     if not isinstance(name, str) or not name:
-        raise _missing(f, PHYSICAL_NAME, mode)
+        raise _missing_key_error(f, PHYSICAL_NAME, mode)
     if mode == "id" and not _is_id(number):
-        raise _missing(f, ID, mode)
+        raise _missing_key_error(f, ID, mode)
     return name
 
 
@@ -116,6 +116,7 @@ def wants_nested_ids(properties: Properties) -> bool:
 
 
 def name_by_id(number: int) -> str:
+    """The physical name of a column with this id, in tables that Iceberg writers may write."""
     return f"col-{number}"
 
 
@@ -130,10 +131,12 @@ def assign(
     ids in the schema. Returns the schema and the highest id assigned so far: the table's `delta.columnMapping.maxColumnId`.
     Protocol: Writer Requirements for Column Mapping; Iceberg Compatibility V2.
     """
-    last, nested = max(first_free - 1, max_column_id(schema)), wants_nested_ids(properties)
-    by_id = properties.boolean(NAMED_BY_ID)
+    # highest_id: of those assigned so far. assigns_nested_ids: whether parts of arrays and maps get ids.
+    highest_id, assigns_nested_ids = max(first_free - 1, max_column_id(schema)), wants_nested_ids(properties)
+    is_named_by_id = properties.boolean(NAMED_BY_ID)
 
     def visit(data_type: DataType) -> DataType:
+        """The type, in which all fields at any depth are complete."""
         match data_type:
             case StructType(fields):
                 return StructType(tuple(complete(f) for f in fields))
@@ -145,28 +148,29 @@ def assign(
                 return data_type
 
     def complete(f: StructField) -> StructField:
-        nonlocal last
+        """The field with an id and a physical name, and the fields in it too."""
+        nonlocal highest_id
         metadata = dict(f.metadata)
         if not _is_id(metadata.get(ID)):
-            last += 1
-            metadata[ID] = last
+            highest_id += 1
+            metadata[ID] = highest_id
         if not metadata.get(PHYSICAL_NAME):
-            metadata[PHYSICAL_NAME] = name_by_id(metadata[ID]) if by_id else physical(f)
-        parts = _parts(metadata[PHYSICAL_NAME], f.data_type) if nested else []
+            metadata[PHYSICAL_NAME] = name_by_id(metadata[ID]) if is_named_by_id else physical(f)
+        parts = _nested_names(metadata[PHYSICAL_NAME], f.data_type) if assigns_nested_ids else []
         if parts:
             existing_ids = metadata.get(NESTED_IDS) or {}
             ids = {part: existing_ids.get(part) for part in parts}
             for part in (part for part in parts if not _is_id(ids[part])):
-                last += 1
-                ids[part] = last
+                highest_id += 1
+                ids[part] = highest_id
             metadata[NESTED_IDS] = ids
         return StructField(f.name, visit(f.data_type), f.nullable, metadata)
 
     assigned = StructType(tuple(complete(f) for f in schema.fields))
-    return assigned, last
+    return assigned, highest_id
 
 
-def _parts(prefix: str, data_type: DataType) -> list[str]:
+def _nested_names(prefix: str, data_type: DataType) -> list[str]:
     """The names of elements, keys and values between a field and the fields inside it, outer names first: `m.key`, `m.value` and
     `m.value.element` for a map `m` of arrays. prefix: the name of the data_type itself."""
     match data_type:
@@ -177,19 +181,21 @@ def _parts(prefix: str, data_type: DataType) -> list[str]:
         case _:
             return []
     outer_names = [f"{prefix}.{part}" for part in inner]
-    return [*outer_names, *(name for part, kind in inner.items() for name in _parts(f"{prefix}.{part}", kind))]
+    return [*outer_names, *(name for part, kind in inner.items() for name in _nested_names(f"{prefix}.{part}", kind))]
 
 
 def strip(schema: StructType) -> StructType:
     """The schema without ids and physical names: for a table that turns column mapping off, or a copy of the columns."""
 
     def bare(f: StructField) -> StructField:
+        """The field without the metadata of column mapping."""
         return replace(f, metadata={key: item for key, item in f.metadata.items() if not key.startswith("delta.columnMapping.")})
 
     return map_fields(schema, bare)
 
 
 def _rename(data_type: DataType, mode: str) -> DataType:
+    """The type with the physical names of all fields in it."""
     match data_type:
         case StructType():
             return _rename_struct(data_type, mode)
@@ -202,6 +208,7 @@ def _rename(data_type: DataType, mode: str) -> DataType:
 
 
 def _rename_struct(struct: StructType, mode: str) -> StructType:
+    """The struct with physical names. Raises CorruptTableError if two of its fields have the same one."""
     fields = tuple(to_physical(f, mode) for f in struct.fields)
     names = [f.name for f in fields]
     if len(set(names)) < len(names):
@@ -230,10 +237,12 @@ def _max_id(data_type: DataType) -> int:
 
 
 def _is_id(value: object) -> bool:
+    """Whether the value can be a column id: a whole number, and no boolean, which Python counts as a number."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _missing(f: StructField, key: str, mode: str) -> CorruptTableError:
+def _missing_key_error(f: StructField, key: str, mode: str) -> CorruptTableError:
+    """The error for a field without the id or physical name that the mode needs. key: the missing key of its metadata."""
     return CorruptTableError(
         f"Column {f.name!r} has no {key}, which column mapping mode {mode!r} needs: its data cannot be found in the files. "
         "The metaData action is damaged.",

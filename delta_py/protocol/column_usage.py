@@ -1,6 +1,6 @@
 """Column mapping usage tracking: whether a column of the table was ever dropped or renamed.
 
-    metadata = tracked(before, after)      # after: a table's config as a commit would leave it
+    metadata = with_usage_flag(before, after)      # after: a table's config as a commit would leave it
 
 As long as no column was dropped or renamed, new columns may use their logical names as physical names, and column mapping can be
 removed without a rewrite. So every command that drops or renames a column, at any depth, sets a property, which is never reset.
@@ -23,7 +23,7 @@ _FEATURE = "columnMappingUsageTracking"
 FLAG = "delta.columnMapping.hasDroppedOrRenamed"
 
 
-def tracked(before: TableConfig | None, after: TableConfig) -> Metadata:
+def with_usage_flag(before: TableConfig | None, after: TableConfig) -> Metadata:
     """The metadata in which FLAG says whether a column was ever dropped or renamed. before: None for a new table; a clone has
     the flag of its source.
 
@@ -36,8 +36,9 @@ def tracked(before: TableConfig | None, after: TableConfig) -> Metadata:
     elif not before.feature(_FEATURE) or before.properties.boolean(FLAG, default=True):
         is_changed = True
     else:
-        names = dict(_names(after.schema))  # a dropped field has no name here, and a renamed field another one
-        is_changed = after.properties.boolean(FLAG) or any(names.get(key) != name for key, name in _names(before.schema))
+        # The names after the change: a dropped field has none here, and a renamed field has another one.
+        names = dict(_names_by_id(after.schema))
+        is_changed = after.properties.boolean(FLAG) or any(names.get(key) != name for key, name in _names_by_id(before.schema))
     value = "true" if is_changed else "false"
     if after.properties.get(FLAG) == value:
         return after.metadata
@@ -45,6 +46,6 @@ def tracked(before: TableConfig | None, after: TableConfig) -> Metadata:
     return replace(after.metadata, configuration={**other_properties, FLAG: value})
 
 
-def _names(schema: StructType) -> Iterator[tuple[object, str]]:
+def _names_by_id(schema: StructType) -> Iterator[tuple[object, str]]:
     """The name of every field, by its id, or by its path if it has no id."""
     return ((f.metadata.get(ID, path), f.name) for path, f in fields_with_paths(schema))

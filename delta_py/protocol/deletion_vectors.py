@@ -37,7 +37,7 @@ class ReadsRanges(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeletionVectorDescriptor:
-    """Protocol: Deletion Vector Descriptor Schema.
+    """The part of an action that says where a file's deletion vector is. Protocol: Deletion Vector Descriptor Schema.
 
     storage_type: `u` for a file below the table's root, named by a UUID; `p` for a file with an absolute path; `i` for inline.
     path_or_inline_dv: as in the log. offset: of the vector in its file; None for inline. size_in_bytes: of the data, without the
@@ -60,10 +60,10 @@ class DeletionVectorDescriptor:
         """Check the fields and return the descriptor itself. Raises CorruptTableError if a field has another type or range than
         the protocol allows. This is done on read and on write."""
         offset = 0 if self.offset is None else self.offset
-        # Each number with its bits: the protocol's int or long, without the sign.
+        # Pairs of a number and how many bits it may have: 31 for an int of the protocol, 63 for a long, because none is negative.
         counts = ((self.size_in_bytes, 31), (self.cardinality, 63), (offset, 31))
-        sound = all(type(n) is int and 0 <= n < 2**bits for n, bits in counts)
-        if self.storage_type not in ("u", "p", "i") or type(self.path_or_inline_dv) is not str or not sound:
+        is_valid = all(type(n) is int and 0 <= n < 2**bits for n, bits in counts)
+        if self.storage_type not in ("u", "p", "i") or type(self.path_or_inline_dv) is not str or not is_valid:
             raise CorruptTableError(
                 f"A deletion vector's descriptor is not valid: {shown(self)}. "
                 "The log is damaged, or written for a newer protocol."
@@ -71,6 +71,7 @@ class DeletionVectorDescriptor:
         return self
 
     def to_json(self) -> dict[str, Any]:
+        """The value of `deletionVector` in an action. Raises as checked."""
         self.checked()
         offset = {} if self.offset is None else {"offset": self.offset}
         return {
@@ -182,11 +183,13 @@ def _read_framed(store: ReadsRanges, path: str, descriptor: DeletionVectorDescri
 
 
 def _place(descriptor: DeletionVectorDescriptor) -> str:
+    """Where the vector is, for messages."""
     path = descriptor.path
     return "in the log (inline)" if path is None else f"at byte {descriptor.offset} of {path}"
 
 
 def _size_mismatch(descriptor: DeletionVectorDescriptor, actual_bytes: int) -> DeletionVectorError:
+    """The error for a vector whose data has another size than its descriptor says."""
     return DeletionVectorError(
         f"The deletion vector {_place(descriptor)} has {actual_bytes} bytes, but the log says {descriptor.size_in_bytes}. "
         "Its file or the log is damaged.",
@@ -283,9 +286,9 @@ def from_row_indexes(indexes: Iterable[int] | np.ndarray) -> BitMap64:
 # ---------------------------------------------------------------- z85
 
 _Z85 = np.frombuffer(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#", np.uint8)
-_POWERS = np.array([85**4, 85**3, 85**2, 85, 1], np.uint64)
+_POWERS = np.array([85**4, 85**3, 85**2, 85, 1], np.uint64)  # the weights of the five digits of a group
 _NO_DIGIT = 85
-_DIGITS = np.full(256, _NO_DIGIT, np.uint64)
+_DIGITS = np.full(256, _NO_DIGIT, np.uint64)  # byte -> value of the digit; _NO_DIGIT if it is none
 _DIGITS[_Z85] = np.arange(85)
 
 

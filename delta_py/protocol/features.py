@@ -38,10 +38,10 @@ class Properties(Mapping[str, str]):
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = dict(values)
-        self._folded = {name.lower(): value for name, value in self._values.items()}
+        self._values_by_lower_name = {name.lower(): value for name, value in self._values.items()}  # by the name in lower case
 
     def __getitem__(self, name: str) -> str:
-        return self._folded[name.lower()]
+        return self._values_by_lower_name[name.lower()]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -50,7 +50,7 @@ class Properties(Mapping[str, str]):
         return len(self._values)
 
     def boolean(self, name: str, default: bool = False) -> bool:
-        """Raises CorruptTableError for a value that is neither true nor false."""
+        """A property that is true or false. Raises CorruptTableError for any other value."""
         text = self.get(name, self.get(_FORMER_NAMES.get(name, name)))
         if text is None:
             return default
@@ -59,7 +59,7 @@ class Properties(Mapping[str, str]):
         return text.strip().lower() == "true"
 
     def integer(self, name: str, default: int) -> int:
-        """Raises CorruptTableError for a value that is not an integer."""
+        """A property that is a whole number. Raises CorruptTableError for any other value."""
         text = self.get(name)
         try:
             return default if text is None else int(text)
@@ -75,6 +75,7 @@ class Properties(Mapping[str, str]):
         return size
 
 
+# Takes a table's properties and schema. Returns whether a feature is in use: see Feature.in_use.
 InUse = Callable[[Properties, StructType], bool]
 
 
@@ -102,14 +103,17 @@ class Feature:
 
 
 def _field_has(key: str) -> InUse:
+    """In use if a field at any depth has this key in its metadata."""
     return lambda properties, schema: any(key in f.metadata for f in all_fields(schema))
 
 
 def _property_on(name: str) -> InUse:
+    """In use if the property is true."""
     return lambda properties, schema: properties.boolean(name)
 
 
 def _property_set(prefix: str) -> InUse:
+    """In use if a property whose name begins so is set."""
     return lambda properties, schema: any(name.lower().startswith(prefix.lower()) for name in properties)
 
 
@@ -199,7 +203,7 @@ def reader_features(protocol: Protocol) -> frozenset[str]:
     if protocol.min_reader_version < READER_FEATURES_VERSION:
         implied = (f.name for f in _ROWS if f.legacy_reader is not None and f.legacy_reader <= protocol.min_reader_version)
         return frozenset(implied)
-    return _listed(protocol.reader_features, "readerFeatures", "minReaderVersion", protocol.min_reader_version)
+    return _require_list(protocol.reader_features, "readerFeatures", "minReaderVersion", protocol.min_reader_version)
 
 
 def writer_features(protocol: Protocol) -> frozenset[str]:
@@ -208,7 +212,7 @@ def writer_features(protocol: Protocol) -> frozenset[str]:
         implied = (f.name for f in _ROWS if f.legacy_writer is not None and f.legacy_writer <= protocol.min_writer_version)
         # columnMapping is for readers too: the reader version must also imply it.
         return frozenset(name for name in implied if not FEATURES[name].reader or name in reader_features(protocol))
-    return _listed(protocol.writer_features, "writerFeatures", "minWriterVersion", protocol.min_writer_version)
+    return _require_list(protocol.writer_features, "writerFeatures", "minWriterVersion", protocol.min_writer_version)
 
 
 def supported_features(protocol: Protocol) -> frozenset[str]:
@@ -220,7 +224,9 @@ def supported_features(protocol: Protocol) -> frozenset[str]:
     return frozenset(name for name in writer_features(protocol) if name not in FEATURES or not FEATURES[name].reader) | readers
 
 
-def _listed(names: frozenset[str] | None, field: str, version_field: str, version: int) -> frozenset[str]:
+def _require_list(names: frozenset[str] | None, field: str, version_field: str, version: int) -> frozenset[str]:
+    """The features that a protocol lists. Raises CorruptTableError if it has no list (None), although its version requires one.
+    field, version_field: the names of both fields, for the message."""
     if names is None:
         raise CorruptTableError(
             f"The protocol action has {version_field} {version} but no {field}, so it is unknown which features it requires. "
@@ -236,7 +242,7 @@ def _listed(names: frozenset[str] | None, field: str, version_field: str, versio
 def check_readable(protocol: Protocol) -> None:
     """Raises UnsupportedTableFeatureError, with all unsupported features, if this library cannot read the protocol."""
     if protocol.min_reader_version > READER_FEATURES_VERSION:
-        raise _bad_version("reader", protocol.min_reader_version, READER_FEATURES_VERSION)
+        raise _version_error("reader", protocol.min_reader_version, READER_FEATURES_VERSION)
     missing = sorted(name for name in reader_features(protocol) if name not in FEATURES or not FEATURES[name].read)
     if missing:
         raise UnsupportedTableFeatureError(
@@ -249,7 +255,7 @@ def check_readable(protocol: Protocol) -> None:
 def check_writable(protocol: Protocol, properties: Properties, schema: StructType) -> None:
     """Raises UnsupportedTableFeatureError, with all unsupported features, if this library cannot add rows to the table."""
     if protocol.min_writer_version > WRITER_FEATURES_VERSION:
-        raise _bad_version("writer", protocol.min_writer_version, WRITER_FEATURES_VERSION)
+        raise _version_error("writer", protocol.min_writer_version, WRITER_FEATURES_VERSION)
     names = writer_features(protocol) | reader_features(protocol)
     missing = sorted(name for name in names if not _can_write(name, properties, schema))
     if missing:
@@ -272,13 +278,16 @@ def check_writable(protocol: Protocol, properties: Properties, schema: StructTyp
 
 
 def _can_write(name: str, properties: Properties, schema: StructType) -> bool:
+    """Whether this library can add rows to a table that lists the feature: because it supports the feature, or because the table
+    does not use it."""
     feature = FEATURES.get(name)
     if feature is None:
         return False
     return feature.write or (feature.in_use is not None and not feature.in_use(properties, schema))
 
 
-def _bad_version(kind: str, version: int, newest: int) -> UnsupportedTableFeatureError:
+def _version_error(kind: str, version: int, newest: int) -> UnsupportedTableFeatureError:
+    """The error for a protocol version that is too new. kind: `reader` or `writer`. newest: the newest that is supported."""
     return UnsupportedTableFeatureError(
         f"The table needs {kind} version {version}, but this version of pydelta supports {kind} versions up to {newest}. "
         "Use a newer version.",

@@ -34,7 +34,8 @@ from delta_py.types.type_walk import all_fields, all_types
 VIOLATION = "DELTA_ICEBERG_COMPAT_VIOLATION"
 _VERSIONS = (1, 2, 3)
 _WRITERS = "icebergWriterCompatV1"
-# The features that a table of icebergWriterCompatV1 may use, and those that it may only list in the protocol.
+# The features that a table of icebergWriterCompatV1 may use (_FOR_WRITERS), and those that its protocol may list if the table
+# does not use them (_FOR_WRITERS_UNUSED).
 _FOR_WRITERS = frozenset(
     {_WRITERS, "icebergCompatV2", "appendOnly", "columnMapping", "domainMetadata", "vacuumProtocolCheck", "v2Checkpoint"}
     | {"inCommitTimestamp", "clustering", "timestampNtz", "typeWidening", "catalogManaged"}
@@ -44,8 +45,9 @@ _V2_TYPES = frozenset(
     "byte short integer long float double string binary boolean timestamp timestamp_ntz date".split()  # noqa: SIM905
 )
 _V3_TYPES = _V2_TYPES | {"variant"}
-_WHOLE = ("byte", "short", "integer", "long")  # from narrow to wide
+_WHOLE_NUMBERS = ("byte", "short", "integer", "long")  # from narrow to wide
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+# A SQL literal: a text, perhaps after the name of its type, a number, true, false or null.
 _LITERAL = re.compile(
     r"\s*(?:(?:date|timestamp|timestamp_ntz|timestamp_ltz|x)?\s*(?:'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\")"
     r"|[+-]?[0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?[a-z]{0,2}|true|false|null)\s*",
@@ -54,6 +56,7 @@ _LITERAL = re.compile(
 
 
 def property_of(version: int) -> str:
+    """The property that turns on a version of IcebergCompat."""
     return f"delta.enableIcebergCompatV{version}"
 
 
@@ -97,6 +100,7 @@ def check_compatible(features: Set[str], properties: Properties, schema: StructT
 
 
 def violation(version: int, kind: str, why: str) -> UnsupportedOperationError:
+    """The error for a table that breaks a rule of IcebergCompat. kind: the end of the error class; "" if it has none."""
     return UnsupportedOperationError(
         f"The validation of IcebergCompatV{version} has failed: {why}. Nothing was written.",
         error_class=f"{VIOLATION}.{kind}" if kind else VIOLATION,
@@ -106,6 +110,7 @@ def violation(version: int, kind: str, why: str) -> UnsupportedOperationError:
 
 
 def _check_features(version: int, features: Set[str], properties: Properties) -> None:
+    """Check the properties and features that a version of IcebergCompat requires or excludes. Raises as check_compatible."""
     if column_mapping.mode(properties) == "none":
         why = f"it requires {column_mapping.MODE_PROPERTY} to be 'name' or 'id'. Set it for a new table"
         raise violation(version, "WRONG_REQUIRED_TABLE_PROPERTY", why)
@@ -129,11 +134,14 @@ def is_written_by_iceberg(features: Set[str], properties: Properties) -> bool:
 
 
 def check_map_keys(before: StructType, after: StructType) -> None:
-    """Raises UnsupportedOperationError if a struct in the key of a map would change in any way."""
+    """Raises UnsupportedOperationError if a struct in the key of a map would change in any way. This is a rule of
+    icebergWriterCompatV1. A map that is dropped does not count."""
     keys = dict(_key_structs(after))
     for path, key in _key_structs(before):
         if keys.get(path, key) != key:
-            raise _not_for_writers(f"the key of the map {path[-1]} would change from {type_name(key)} to {type_name(keys[path])}")
+            raise _writer_violation(
+                f"the key of the map {path[-1]} would change from {type_name(key)} to {type_name(keys[path])}"
+            )
 
 
 def _key_structs(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
@@ -155,33 +163,37 @@ def _check_for_writers(features: Set[str], properties: Properties, schema: Struc
     """Raises UnsupportedOperationError if the table breaks a rule of icebergWriterCompatV1. versions: the active versions of
     IcebergCompat."""
     if versions != (2,):
-        raise _not_for_writers(f"it requires {property_of(2)} to be true. Set it")
+        raise _writer_violation(f"it requires {property_of(2)} to be true. Set it")
     if column_mapping.mode(properties) != "id":
-        raise _not_for_writers(f"it requires {column_mapping.MODE_PROPERTY} to be 'id'. Make a new table with it")
+        raise _writer_violation(f"it requires {column_mapping.MODE_PROPERTY} to be 'id'. Make a new table with it")
     for f in all_fields(schema):
         number, name = f.metadata.get(column_mapping.ID), f.metadata.get(column_mapping.PHYSICAL_NAME)
         if not isinstance(number, int) or name != column_mapping.name_by_id(number):
-            raise _not_for_writers(f"column {f.name}, of id {number}, has the physical name {name!r}. Make a new table")
-    small = [f.name for f in all_fields(schema) if any(kind in (BYTE, SHORT) for kind in all_types(f.data_type))]
-    if small:
-        raise _not_for_writers(f"it has no types byte and short, which the columns {', '.join(small)} have. Make them int")
+            raise _writer_violation(f"column {f.name}, of id {number}, has the physical name {name!r}. Make a new table")
+    narrow_columns = [f.name for f in all_fields(schema) if any(kind in (BYTE, SHORT) for kind in all_types(f.data_type))]
+    if narrow_columns:
+        raise _writer_violation(
+            f"it has no types byte and short, which the columns {', '.join(narrow_columns)} have. Make them int"
+        )
     # The preview of a feature counts as the feature.
-    final = {name: FEATURES[name].stands_for or name if name in FEATURES else name for name in features}
-    excluded = sorted(name for name in features if final[name] not in _FOR_WRITERS | _FOR_WRITERS_UNUSED)
+    final_names = {name: FEATURES[name].stands_for or name if name in FEATURES else name for name in features}
+    excluded = sorted(name for name in features if final_names[name] not in _FOR_WRITERS | _FOR_WRITERS_UNUSED)
     if excluded:
-        raise _not_for_writers(f"it excludes the table features {', '.join(excluded)}. Drop them first")
+        raise _writer_violation(f"it excludes the table features {', '.join(excluded)}. Drop them first")
     used = sorted(name for name in features & _FOR_WRITERS_UNUSED if _is_used(name, properties, schema))
     if used:
-        raise _not_for_writers(f"it excludes the use of the features {', '.join(used)}. Remove what uses them first")
+        raise _writer_violation(f"it excludes the use of the features {', '.join(used)}. Remove what uses them first")
 
 
 def _is_used(name: str, properties: Properties, schema: StructType) -> bool:
+    """Whether the table's properties or schema show that it uses the feature."""
     feature = FEATURES[name]
     is_turned_on = feature.enabled_by is not None and properties.boolean(feature.enabled_by)
     return is_turned_on or (feature.in_use is not None and feature.in_use(properties, schema))
 
 
-def _not_for_writers(why: str) -> UnsupportedOperationError:
+def _writer_violation(why: str) -> UnsupportedOperationError:
+    """The error for a table that breaks a rule of icebergWriterCompatV1."""
     return UnsupportedOperationError(
         f"The validation of IcebergWriterCompatV1 has failed: {why}. Nothing was written.",
         error_class=VIOLATION,
@@ -193,6 +205,7 @@ def _not_for_writers(why: str) -> UnsupportedOperationError:
 
 
 def _check_types(version: int, schema: StructType) -> None:
+    """Check that all types, at any depth, are allowed. Raises as check_compatible."""
     for kind in all_types(schema):
         if not _is_allowed(version, kind):
             why = f"it does not support the data type {type_name(kind)}. Leave the column out, or cast it"
@@ -216,15 +229,15 @@ def _check_type_changes(version: int, schema: StructType) -> None:
     for f in all_fields(schema):
         for change in f.metadata.get(TYPE_CHANGES, ()):
             old, new = str(change.get("fromType")), str(change.get("toType"))
-            if not _iceberg_changes(old, new):
+            if not _iceberg_can_change(old, new):
                 why = f"column {f.name} was changed from {old} to {new}, which Iceberg does not support"
                 raise violation(version, "UNSUPPORTED_TYPE_WIDENING", why)
 
 
-def _iceberg_changes(old: str, new: str) -> bool:
+def _iceberg_can_change(old: str, new: str) -> bool:
     """Whether Iceberg allows this change of a column's type."""
-    if old in _WHOLE and new in _WHOLE:
-        return _WHOLE.index(old) < _WHOLE.index(new)
+    if old in _WHOLE_NUMBERS and new in _WHOLE_NUMBERS:
+        return _WHOLE_NUMBERS.index(old) < _WHOLE_NUMBERS.index(new)
     decimals = [_DECIMAL.fullmatch(text) for text in (old, new)]
     if decimals[0] is not None and decimals[1] is not None:
         narrow, wide = (DecimalType(int(decimal[1]), int(decimal[2])) for decimal in decimals if decimal is not None)
@@ -233,6 +246,7 @@ def _iceberg_changes(old: str, new: str) -> bool:
 
 
 def _check_defaults(schema: StructType) -> None:
+    """Check that column defaults are literals, which version 3 requires. Raises as check_compatible."""
     for f in all_fields(schema):
         text = f.metadata.get(DEFAULT)
         if text is not None and not _LITERAL.fullmatch(str(text)):

@@ -23,7 +23,7 @@ _LONGS = range(-(2**63), 2**63)
 
 
 def without_marks(schema: StructType) -> StructType:
-    """The schema without high water marks: each append to a table with an identity column writes a new mark."""
+    """The schema without high water marks, for comparisons: each append to a table with an identity column changes a mark."""
     return map_fields(
         schema, lambda f: replace(f, metadata={name: value for name, value in f.metadata.items() if name != HIGH_WATER_MARK})
     )
@@ -48,12 +48,12 @@ class Identity:
     def number(self, index: int) -> int:
         """The number at an index of the sequence that begins after the mark. Raises InvariantViolationError
         (ARITHMETIC_OVERFLOW) if it does not fit into 64 bits."""
-        number = self._next() + index * self.step
+        number = self._first_after_mark() + index * self.step
         if number not in _LONGS:
-            raise self._used_up(number)
+            raise self._overflow_error(number)
         return number
 
-    def _next(self) -> int:
+    def _first_after_mark(self) -> int:
         """The first number of the sequence after the mark; the start if there is no mark."""
         if self.mark is None or (self.mark - self.start) * self.step < 0:  # a mark before the start was set by mistake
             return self.start
@@ -67,10 +67,11 @@ class Identity:
             return None
         mark = self.start - (-offset // self.step) * self.step  # offset / step, rounded up
         if mark not in _LONGS:
-            raise self._used_up(mark)
+            raise self._overflow_error(mark)
         return mark
 
-    def _used_up(self, number: int) -> InvariantViolationError:
+    def _overflow_error(self, number: int) -> InvariantViolationError:
+        """The error for a number of the sequence that does not fit into 64 bits."""
         return InvariantViolationError(
             f"Identity column {self.name} has run out of numbers: the next would be {number}, which has more than 64 bits. "
             "Nothing was written.",
@@ -80,6 +81,7 @@ class Identity:
         )
 
     def later_of(self, first: int, second: int) -> int:
+        """The number that comes later in the sequence, which descends if the step is negative."""
         return max(first, second) if self.step > 0 else min(first, second)
 
 
@@ -88,21 +90,23 @@ def identity_of(f: StructField) -> Identity | None:
     valid."""
     if START not in f.metadata and STEP not in f.metadata:
         return None
-    start, step, mark = (_long(f, key) for key in (START, STEP, HIGH_WATER_MARK))
+    start, step, mark = (_parse_long(f, key) for key in (START, STEP, HIGH_WATER_MARK))
     explicit = f.metadata.get(ALLOW_EXPLICIT_INSERT)
     if start is None or not step or not isinstance(explicit, bool):
-        raise _senseless(f)
+        raise _invalid_metadata_error(f)
     return Identity(f.name, start, step, mark, explicit)
 
 
-def _long(f: StructField, key: str) -> int | None:
+def _parse_long(f: StructField, key: str) -> int | None:
+    """A number of 64 bits in the field's metadata; None if the key is missing. Raises CorruptTableError for any other value."""
     value = f.metadata.get(key)
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value in _LONGS):
         return value
-    raise _senseless(f)
+    raise _invalid_metadata_error(f)
 
 
-def _senseless(f: StructField) -> CorruptTableError:
+def _invalid_metadata_error(f: StructField) -> CorruptTableError:
+    """The error for an identity column whose metadata is not valid."""
     return CorruptTableError(
         f"Identity column {f.name} has the metadata {shown(dict(f.metadata))}: it needs integers {START} and {STEP} (not "
         f"0), {ALLOW_EXPLICIT_INSERT} true or false, and an integer {HIGH_WATER_MARK} or none.",
@@ -139,7 +143,7 @@ def check_new_identities(schema: StructType, partition_columns: Sequence[str]) -
             continue
         if f.data_type != LONG:
             raise unsupported_type(f.name, type_name(f.data_type))
-        why = None
+        why = None  # error class, SQL state, and the end of the message's first sentence
         if f.name in partition_columns:
             why = ("DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED", "42601", "cannot be a partition column")
         elif GENERATION in f.metadata:

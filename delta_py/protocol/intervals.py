@@ -28,6 +28,7 @@ _UNITS_MICROS = {
     "week": 604_800_000_000,
 }
 _LONGEST_MS = 2**62  # so that a time minus a duration fits into 64 bits
+# One part of an interval, such as `2 hours`: sign, number, unit.
 _PART = re.compile(r"([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s+([a-z]+)(?:\s+|$)", re.ASCII)
 
 

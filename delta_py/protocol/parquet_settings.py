@@ -28,7 +28,8 @@ class ParquetSettings:
 
     @classmethod
     def of(cls, properties: Properties) -> ParquetSettings:
-        """Raises UnsupportedOperationError for a codec that cannot be written, CorruptTableError for an unknown page version."""
+        """The settings in a table's properties. Raises UnsupportedOperationError for a codec that cannot be written,
+        CorruptTableError for an unknown page version."""
         return cls(compression_codec(properties.get(CODEC_PROPERTY)), data_page_version(properties))
 
     @classmethod
@@ -52,10 +53,12 @@ def compression_codec(name: str | None) -> str:
 
 
 def is_page_version(text: str) -> bool:
+    """Whether the text is a valid value of the property PAGES_PROPERTY."""
     return any(version.fullmatch(text) for version in (_PAGES_1, _PAGES_2))
 
 
 def data_page_version(properties: Properties) -> str:
+    """The version of data pages as pyarrow names it: `1.0` or `2.0`. Raises CorruptTableError for an unknown one."""
     text = properties.get(PAGES_PROPERTY, "1.0.0").strip()
     if not is_page_version(text):
         raise CorruptTableError(

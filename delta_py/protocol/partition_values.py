@@ -29,6 +29,7 @@ from delta_py.types.zones import to_instants
 _INTEGER_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _INTEGER = re.compile(r"([+-]?\d+)(?:\.\d*)?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+# Texts of numbers that are not finite, in lower case, and the texts that Python's float takes.
 _NAMED_FLOATS = {
     "nan": "nan",
     "infinity": "inf",
@@ -39,6 +40,7 @@ _NAMED_FLOATS = {
     "-inf": "-inf",
 }
 _BOOLEANS = {**dict.fromkeys(("true", "t", "yes", "y", "1"), True), **dict.fromkeys(("false", "f", "no", "n", "0"), False)}
+# Groups of _DAY: year, month, day. Further groups of _TIMESTAMP: hour, minute, second, fraction, zone.
 _DAY = r"([+-]?\d{4,7})(?:-(\d\d?)(?:-(\d\d?))?)?"
 _DATE = re.compile(rf"{_DAY}(?:[ T].*)?", re.ASCII)
 _TIMESTAMP = re.compile(rf"{_DAY}(?:[ T](\d\d?):(\d\d?)(?::(\d\d?)(?:\.(\d*))?)?\s*(Z|UTC|GMT|[+-]\d\d?(?::?\d\d)?)?)?", re.ASCII)
@@ -66,10 +68,10 @@ def parse_partition_values(
     flat = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode()
     distinct = encoded.dictionary.cast(pa.string())
-    present = pc.if_else(pc.equal(distinct, EMPTY), scalar(None, pa.string()), distinct)
-    values = _parse_distinct(present, data_type, timezone)
-    if errors == "raise" and pc.any(bad := malformed(present, values)).as_py():
-        text = present.filter(bad)[0].as_py()
+    non_empty_texts = pc.if_else(pc.equal(distinct, EMPTY), scalar(None, pa.string()), distinct)
+    values = _parse_distinct(non_empty_texts, data_type, timezone)
+    if errors == "raise" and pc.any(is_malformed := malformed(non_empty_texts, values)).as_py():
+        text = non_empty_texts.filter(is_malformed)[0].as_py()
         raise CorruptTableError(f"Partition value {text!r} is no {type_name(data_type)}. The log is damaged.", value=text)
     return values.take(encoded.indices)
 
@@ -110,37 +112,39 @@ def _parse_distinct(texts: pa.StringArray, data_type: DataType, timezone: str) -
         case PrimitiveType("binary"):
             return texts.cast(target)
         case PrimitiveType("boolean"):
-            return _each(texts, lambda text: _BOOLEANS.get(text.lower()), target)
+            return _parse_texts(texts, lambda text: _BOOLEANS.get(text.lower()), target)
         case PrimitiveType(name) if name in _INTEGER_BITS:
-            return _each(texts, lambda text: _integer(text, _INTEGER_BITS[name]), target)
+            return _parse_texts(texts, lambda text: _parse_integer(text, _INTEGER_BITS[name]), target)
         case PrimitiveType("float"):
-            return _each(texts, _float, pa.float64()).cast(target, safe=False)
+            return _parse_texts(texts, _parse_float, pa.float64()).cast(target, safe=False)
         case PrimitiveType("double"):
-            return _each(texts, _float, target)
+            return _parse_texts(texts, _parse_float, target)
         case DecimalType(precision, scale):
             bulk = _cast_decimals(texts, target)
-            return _one_by_one(texts, lambda text: _decimal(text, precision, scale), target) if bulk is None else bulk
+            return _one_by_one(texts, lambda text: _parse_decimal(text, precision, scale), target) if bulk is None else bulk
         case PrimitiveType("date"):
-            bulk = _cast(texts, target)
-            return _one_by_one(texts, _days, pa.int32()).cast(target) if bulk is None else bulk
+            bulk = _cast_usual_texts(texts, target)
+            return _one_by_one(texts, _parse_date, pa.int32()).cast(target) if bulk is None else bulk
         case PrimitiveType("timestamp" | "timestamp_ntz"):
-            return _timestamps(texts, target, timezone)
+            return _parse_timestamps(texts, target, timezone)
         case PrimitiveType("void"):
             return pa.nulls(len(texts))
     raise _cannot_partition(data_type)
 
 
-def _each(texts: pa.StringArray, parse: Callable[[str], Any], target: pa.DataType) -> pa.Array:
-    """Parse all texts in bulk if every text has the usual form, otherwise one by one."""
-    bulk = _cast(texts, target)
+def _parse_texts(texts: pa.StringArray, parse: Callable[[str], Any], target: pa.DataType) -> pa.Array:
+    """Parse the texts to values of the type `target`: by Arrow if every text has the usual form, because that is much faster;
+    otherwise one by one with `parse`."""
+    bulk = _cast_usual_texts(texts, target)
     return _one_by_one(texts, parse, target) if bulk is None else bulk
 
 
 def _one_by_one(texts: pa.StringArray, parse: Callable[[str], Any], target: pa.DataType) -> pa.Array:
+    """Parse each text with `parse`, which returns None for a text that is no value of the type."""
     return pa.array([None if text is None else parse(text.strip()) for text in texts.to_pylist()], target)
 
 
-def _cast(texts: pa.StringArray, target: pa.DataType) -> pa.Array | None:
+def _cast_usual_texts(texts: pa.StringArray, target: pa.DataType) -> pa.Array | None:
     """The result of Arrow's parser for texts that it parses as Spark does; None if any text does not have the usual form."""
     shape = _USUAL_TIMESTAMP if pa.types.is_timestamp(target) else r"^[^xX]*$"  # Arrow reads hexadecimal integers too
     if pa.types.is_boolean(target) or not pc.all(pc.match_substring_regex(texts, shape)).as_py():
@@ -152,17 +156,18 @@ def _cast(texts: pa.StringArray, target: pa.DataType) -> pa.Array | None:
 
 
 def _cast_decimals(texts: pa.StringArray, target: pa.DataType) -> pa.Array | None:
-    """As _cast, through a type that can hold every short text at the column's scale: Arrow's direct cast to a type that is too
-    small may wrap around and return another number ('7' as decimal(38,38)). Texts with an exponent are not short."""
+    """As _cast_usual_texts, through a type that can hold every short text at the column's scale: Arrow's direct cast to a type
+    that is too small may wrap around and return another number ('7' as decimal(38,38)). Texts with an exponent are not short."""
     usual = pc.match_substring_regex(texts, rf"^[-+0-9.]{{1,{_SHORT_DECIMAL}}}$")
-    wide = _cast(texts, pa.decimal256(_MAX_DECIMAL_DIGITS, target.scale)) if pc.all(usual).as_py() else None
+    wide = _cast_usual_texts(texts, pa.decimal256(_MAX_DECIMAL_DIGITS, target.scale)) if pc.all(usual).as_py() else None
     try:
         return None if wide is None else wide.cast(target)
     except pa.ArrowInvalid:
         return None
 
 
-def _integer(text: str, bits: int) -> int | None:
+def _parse_integer(text: str, bits: int) -> int | None:
+    """The whole number in a text, without a fraction that it may have; None if it is no number, or has more bits."""
     digits = _INTEGER.fullmatch(text)
     if digits is None or len(text) > 400:
         return None
@@ -170,12 +175,15 @@ def _integer(text: str, bits: int) -> int | None:
     return value if -(2 ** (bits - 1)) <= value < 2 ** (bits - 1) else None
 
 
-def _float(text: str) -> float | None:
+def _parse_float(text: str) -> float | None:
+    """The number in a text; None if it is no number."""
     special = _NAMED_FLOATS.get(text.lower())
-    return float(text) if special is None and _NUMBER.fullmatch(text) else None if special is None else float(special)
+    if special is not None:
+        return float(special)
+    return float(text) if _NUMBER.fullmatch(text) else None
 
 
-def _decimal(text: str, precision: int, scale: int) -> Decimal | None:
+def _parse_decimal(text: str, precision: int, scale: int) -> Decimal | None:
     """The number at the column's scale, rounded half up; None if it has too many digits before the point."""
     if _NUMBER.fullmatch(text) is None:
         return None
@@ -190,7 +198,9 @@ def _decimal(text: str, precision: int, scale: int) -> Decimal | None:
     return rounded if rounded.adjusted() < precision - scale or rounded == 0 else None
 
 
-def _days(text: str) -> int | None:
+def _parse_date(text: str) -> int | None:
+    """The day in a text, as days since 1970; None if it is no day, or does not fit into 32 bits. A time after the day is
+    ignored."""
     day_text = _DATE.fullmatch(text)
     days = None if day_text is None else _civil_days(day_text)
     return None if days is None or not -(2**31) <= days < 2**31 else days
@@ -207,27 +217,31 @@ def _civil_days(parts: re.Match[str]) -> int | None:
         return None
 
 
-def _timestamps(texts: pa.StringArray, target: pa.DataType, timezone: str) -> pa.Array:
+def _parse_timestamps(texts: pa.StringArray, target: pa.DataType, timezone: str) -> pa.Array:
     """The texts as timestamps, or as wall clocks if the target has no zone. Arrow parses the texts if all of them have the usual
     form; otherwise they are parsed one by one."""
-    bulk = _cast(texts, target)  # for instants it succeeds only where every text has an offset
+    bulk = _cast_usual_texts(texts, target)  # for instants it succeeds only where every text has an offset
     if bulk is not None:
         return bulk
-    walls = None if target.tz is None else _cast(texts, pa.timestamp("us"))
+    # walls: the texts as wall clocks, if none of them has an offset.
+    walls = None if target.tz is None else _cast_usual_texts(texts, pa.timestamp("us"))
     if walls is not None:
-        return _at_zone(walls, timezone).cast(target)
+        return _instants_in_zone(walls, timezone).cast(target)
     # (wall clock, offset) of each text. For instants, a text without an offset is in the zone `timezone`.
-    parsed = [None if text is None else _micros(text.strip()) for text in texts.to_pylist()]
+    parsed = [None if text is None else _parse_timestamp(text.strip()) for text in texts.to_pylist()]
     if target.tz is None:  # a wall clock: an offset has no meaning
-        return pa.array([None if item is None else _within(item[0]) for item in parsed], pa.int64()).cast(target)
+        return pa.array([None if item is None else _if_it_fits(item[0]) for item in parsed], pa.int64()).cast(target)
     # A day of room, so that the instant still fits after the zone's offset is applied.
-    local = [None if item is None or item[1] is not None else _within(item[0], _DAY_MICROS) for item in parsed]
+    local = [None if item is None or item[1] is not None else _if_it_fits(item[0], _DAY_MICROS) for item in parsed]
     walls = pa.array(local, pa.timestamp("us"))
-    instants = pa.array([None if item is None or item[1] is None else _within(item[0] - item[1]) for item in parsed], pa.int64())
-    return pc.coalesce(instants, _at_zone(walls, timezone)).cast(target)
+    instants = pa.array(
+        [None if item is None or item[1] is None else _if_it_fits(item[0] - item[1]) for item in parsed],
+        pa.int64(),
+    )
+    return pc.coalesce(instants, _instants_in_zone(walls, timezone)).cast(target)
 
 
-def _micros(text: str) -> tuple[int, int | None] | None:
+def _parse_timestamp(text: str) -> tuple[int, int | None] | None:
     """The wall clock since 1970, and the offset written with it, in microseconds; None if the text is not a timestamp."""
     timestamp = _TIMESTAMP.fullmatch(text)
     days = None if timestamp is None else _civil_days(timestamp)
@@ -244,12 +258,12 @@ def _micros(text: str) -> tuple[int, int | None] | None:
     return None if offset is None else (wall, offset * _SECOND)
 
 
-def _within(micros: int, room: int = 0) -> int | None:
+def _if_it_fits(micros: int, room: int = 0) -> int | None:
     """The value; None if it does not fit into 64 bits with `room` microseconds left on both sides."""
     return micros if -(2**63) + room <= micros < 2**63 - room else None
 
 
-def _at_zone(walls: pa.Array, timezone: str) -> pa.Array:
+def _instants_in_zone(walls: pa.Array, timezone: str) -> pa.Array:
     """Wall clocks in a zone -> instants, as microseconds."""
     try:
         return to_instants(walls, timezone).cast(pa.int64())
@@ -340,10 +354,12 @@ def _time_text(micros: int) -> tuple[str, int]:
 
 
 def _in_utc(value: datetime) -> datetime:
+    """The datetime in UTC, without its zone. A datetime without a zone is in UTC already."""
     return (value if value.tzinfo is None else value.astimezone(UTC)).replace(tzinfo=None)
 
 
 def _binary_text(value: bytes) -> str | None:
+    """The text whose UTF-8 bytes are the value; None for no bytes. Raises UnsupportedOperationError if there is no such text."""
     try:
         return value.decode() or None
     except UnicodeDecodeError as error:
@@ -372,5 +388,6 @@ def _float_text(value: np.floating[Any]) -> str:
 
 
 def _cannot_partition(data_type: DataType) -> UnsupportedOperationError:
+    """The error for a type that partition columns cannot have."""
     name = type_name(data_type)
     return UnsupportedOperationError(f"A column of type {name} cannot partition a table.", type=name)

@@ -55,13 +55,13 @@ def decode_path(text: str) -> str:
     """
     if "%" not in text and ":" not in text and not text.startswith("//"):
         return text
-    absolute = _is_uri(text) is not None
-    decoded = _file_uri.sub(r"/\1", text, count=1) if absolute else text
+    is_uri = _is_uri(text) is not None  # the text is a URI, before it is decoded
+    decoded = _file_uri.sub(r"/\1", text, count=1) if is_uri else text
     if "%" in decoded:
         decoded = _percent_decode(decoded)
     if decoded.startswith("//"):
         return "/" + decoded.lstrip("/")
-    if not absolute and _is_uri(decoded):
+    if not is_uri and _is_uri(decoded):
         return f"./{decoded}"  # a relative path that looks like a URI only once it is decoded
     return decoded
 
@@ -99,19 +99,20 @@ def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
         decoded = [decode_paths(chunk) for chunk in encoded]
         same = all(new is old for new, old in zip(decoded, encoded, strict=True))
         return paths if same else pa.chunked_array(decoded, type=paths.type)
-    escaped, coloned = _holds(paths, b"%"), _holds(paths, b":")
-    if not escaped and not coloned and not _any(pc.starts_with(paths, "//")):
+    # The steps are those of decode_path, each for all paths at once, and only if a path needs it.
+    has_escape, has_colon = _any_contains(paths, b"%"), _any_contains(paths, b":")
+    if not has_escape and not has_colon and not _any(pc.starts_with(paths, "//")):
         return paths
-    absolute = _find_uris(paths)
-    decoded = pc.replace_substring_regex(paths, _FILE_URI, r"/\1") if _any(absolute) else paths
-    if escaped:
+    is_uri = _find_uris(paths)
+    decoded = pc.replace_substring_regex(paths, _FILE_URI, r"/\1") if _any(is_uri) else paths
+    if has_escape:
         decoded = _percent_decode_array(decoded)
     if _any(pc.starts_with(decoded, "//")):
         decoded = pc.replace_substring_regex(decoded, "^//+", "/")
     # A decoded name that looks like a URI gets "./", so that it is read as a path again.
-    disguised = pc.and_(_find_uris(decoded), pc.invert(absolute))
-    if _any(disguised):
-        decoded = pc.if_else(disguised, pc.replace_substring_regex(decoded, "^", "./"), decoded)
+    looks_like_uri = pc.and_(_find_uris(decoded), pc.invert(is_uri))
+    if _any(looks_like_uri):
+        decoded = pc.if_else(looks_like_uri, pc.replace_substring_regex(decoded, "^", "./"), decoded)
     return decoded
 
 
@@ -134,12 +135,13 @@ def are_plain(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def _find_uris(paths: pa.Array) -> pa.Array:
+    """Which paths are URIs. The cheap search for `:/` mostly shows that none is."""
     if not _any(pc.match_substring(paths, ":/")):
         return pa.repeat(False, len(paths))
     return pc.match_substring_regex(paths, _URI)
 
 
-def _holds(texts: pa.Array, character: bytes) -> bool:
+def _any_contains(texts: pa.Array, character: bytes) -> bool:
     """Whether any text contains an ASCII character. A byte search in the shared buffer takes a fraction of the time of a search
     in each text. For types with another layout, this always returns True."""
     if not pa.types.is_string(texts.type):
@@ -153,10 +155,12 @@ def _holds(texts: pa.Array, character: bytes) -> bool:
 
 
 def _any(mask: pa.Array) -> bool:
+    """Whether any value is true."""
     return bool(pc.any(mask).as_py())
 
 
 def _percent_decode(text: str) -> str:
+    """Decode all valid escapes of a text. Raises CorruptTableError if the result is not UTF-8."""
     try:
         return unquote_to_bytes(text).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -166,12 +170,14 @@ def _percent_decode(text: str) -> str:
 
 
 def _percent_encode(path: str) -> str:
+    """Encode the characters of a path that java.net.URI encodes too."""
     if _is_plain(path):
         return path
     return "".join(c if c in _PLAIN else _encode_char(c) for c in path)
 
 
 def _encode_char(char: str) -> str:
+    """The character, or its escapes."""
     # Characters beyond ASCII are kept, except white space and controls: the rule of java.net.URI ("other").
     if ord(char) > 0x9F and not unicodedata.category(char).startswith("Z"):
         return char
@@ -205,14 +211,15 @@ def _percent_decode_array(texts: pa.Array) -> pa.Array:
 
 
 def _find_escapes(data: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the `%` of valid escapes within one value, and the bytes that they encode."""
+    """Positions of the `%` of valid escapes, and the bytes that they encode. data: the bytes of all values. offsets: where each
+    value begins, and the end of the last one."""
     percent = np.flatnonzero(data == 0x25)
     percent = percent[(percent >= offsets[0]) & (percent < offsets[-1])]
     # Both hexadecimal digits must be in the same value as the `%`.
     percent = percent[percent + 2 < offsets[np.searchsorted(offsets, percent, side="right")]]
     high, low = _HEX[data[percent + 1]], _HEX[data[percent + 2]]
-    good = (high < 16) & (low < 16)
-    return percent[good], (high[good] * 16 + low[good]).astype(np.uint8)
+    is_escape = (high < 16) & (low < 16)
+    return percent[is_escape], (high[is_escape] * 16 + low[is_escape]).astype(np.uint8)
 
 
 _HEX = np.full(256, 16, dtype=np.uint8)  # byte -> value of the hexadecimal digit; 16 if it is no digit
@@ -301,7 +308,8 @@ def parse_log_name(name: str) -> LogName | None:
     return LogName(name, LogKind.CHECKPOINT_V2, version, unique=match["unique"], extension=match["extension"])
 
 
-def _version(version: int) -> str:
+def _padded_version(version: int) -> str:
+    """The version as 20 digits, as in names of log files. Raises CorruptTableError for a version that no table can have."""
     assert version >= 0, f"version {version} is out of range"
     if version > MAX_VERSION:
         raise CorruptTableError(
@@ -313,35 +321,35 @@ def _version(version: int) -> str:
 
 def version_prefix(version: int) -> str:
     """The prefix of the names of all log files of a version. The text order of prefixes is the order of versions."""
-    return _version(version)
+    return _padded_version(version)
 
 
 def commit_file_name(version: int) -> str:
-    return f"{_version(version)}.json"
+    return f"{_padded_version(version)}.json"
 
 
 def staged_commit_name(version: int, unique: str) -> str:
-    """unique: a UUID. Protocol: Terminology: Commits."""
-    return f"{_version(version)}.{unique}.json"
+    """The name in STAGED_DIRECTORY of a commit that a coordinator will ratify. unique: a UUID. Protocol: Terminology: Commits."""
+    return f"{_padded_version(version)}.{unique}.json"
 
 
 def checksum_file_name(version: int) -> str:
-    return f"{_version(version)}.crc"
+    return f"{_padded_version(version)}.crc"
 
 
 def compacted_file_name(start: int, end: int) -> str:
     assert start < end, f"a compaction from {start} to {end} is empty"
-    return f"{_version(start)}.{_version(end)}.compacted.json"
+    return f"{_padded_version(start)}.{_padded_version(end)}.compacted.json"
 
 
 def classic_checkpoint_name(version: int) -> str:
-    return f"{_version(version)}.checkpoint.parquet"
+    return f"{_padded_version(version)}.checkpoint.parquet"
 
 
 def v2_checkpoint_name(version: int, unique: str, extension: str) -> str:
     """unique: a UUID's text. extension: `json` or `parquet`."""
     assert extension in ("json", "parquet"), extension
-    return f"{_version(version)}.checkpoint.{unique}.{extension}"
+    return f"{_padded_version(version)}.checkpoint.{unique}.{extension}"
 
 
 # ---------------------------------------------------------------- names of data files
@@ -360,6 +368,7 @@ def partition_directory(values: Iterable[tuple[str, str | None]]) -> str:
 
 
 def _hive_escape(text: str) -> str:
+    """The text in the name of a partition directory, with `%` and two hexadecimal digits for some characters."""
     return "".join(f"%{ord(c):02X}" if c in _HIVE_ESCAPED else c for c in text)
 
 
@@ -382,6 +391,7 @@ def partition_texts_of(path: str) -> tuple[tuple[str, str | None], ...]:
 
 
 def _hive_unescape(text: str) -> str:
+    """The reverse of _hive_escape."""
     return _HIVE_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
 
 

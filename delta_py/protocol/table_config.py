@@ -123,10 +123,12 @@ class TableConfig:
 
     @cached_property
     def _final_names(self) -> frozenset[str]:
+        """The final names of the supported features: for a preview, the name of the feature that it became."""
         rows = (FEATURES[name] for name in self.features if name in FEATURES)
         return frozenset(row.stands_for or row.name for row in rows)
 
     def _check_consistency(self) -> None:
+        """Check that names and partition columns can be interpreted. Raises as require."""
         mode = self.column_mapping_mode
         if mode != "none" and not self.feature("columnMapping"):
             raise UnsupportedTableFeatureError(
@@ -140,6 +142,7 @@ class TableConfig:
         _ = self.physical_schema, self.physical_partition_columns
 
     def _check_format(self) -> None:
+        """Raises UnsupportedOperationError if the table's files are not Parquet."""
         provider = self.metadata.format_provider
         if provider.lower() != "parquet":
             raise UnsupportedOperationError(
@@ -148,6 +151,8 @@ class TableConfig:
             )
 
     def _partition_field(self, name: str) -> StructField:
+        """The field of a partition column. Raises CorruptTableError if the schema lacks it, or its type cannot partition a
+        table."""
         field = self.schema.find(name)
         if field is None:
             raise CorruptTableError(

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.commit.action_rules import append_only
+from delta_py.commit.action_rules import append_only_error
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.evolve import DefinitionChanges
 from delta_py.definition.overwrite import replace_metrics
@@ -129,7 +129,7 @@ class Dml:
         config = changes.config(snapshot)
         state = write_state(config, snapshot.store, snapshot.version, new_rows=operation != "DELETE")
         if config.enabled("delta.appendOnly") and operation != "MERGE":
-            raise append_only(snapshot.table_root)
+            raise append_only_error(snapshot.table_root)
         state = replace(request.with_file_settings(state), time_zone=request.time_zone, keeps_identities=True)
         transaction = Transaction(snapshot, isolation=request.isolation)
         changes.add_to(transaction)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from delta_py.expressions.tree import Expression, columns_of
 from delta_py.index.lookup import IndexLookup
 from delta_py.log.commit_reader import FILE_SCHEMA, ONLY_FOR_COMMITS
-from delta_py.log.reconciliation import gathered
+from delta_py.log.reconciliation import gather_batches
 from delta_py.protocol.column_mapping import to_physical
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_groups import PART_BYTES, PART_START, SELECTION, FileGroup, scan_files
@@ -199,7 +199,8 @@ def plan_scan(
     leaves, needs_row_counts = pruner.stats_leaves, options.count_rows or row_limit is not None
     batches = snapshot.file_batches(stats_leaves=leaves, want_whole=options.keep_all, want_records=needs_row_counts)
     if predicate is not None and not options.keep_all:
-        batches = gathered(batches, schema.names)  # evaluating a predicate costs most per batch, so fewer batches are faster
+        # Evaluating a predicate costs most per batch, so fewer batches are faster.
+        batches = gather_batches(batches, schema.names)
     for batch in batches:
         selected_files.add(batch, *pruner.pruned_with_partition_bytes(batch))
         if selected_files.are_enough:

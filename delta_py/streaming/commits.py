@@ -19,7 +19,7 @@ from delta_py.changes.schema_changes import why_incompatible
 from delta_py.changes.spilling_file_list import collected
 from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.log.commit_reader import FILE_SCHEMA, ONLY_FOR_COMMITS, CommitReader, adds_batch, changes_rows, corrupt_line
-from delta_py.log.file_keys import keyed
+from delta_py.log.file_keys import path_and_key
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import check_readable
@@ -111,7 +111,7 @@ class _Parsing:
 
     def _key(self, number: int, add: Any) -> str:
         try:
-            return keyed(add)[1]
+            return path_and_key(add)[1]
         except CorruptTableError as error:
             raise corrupt_line(self._file, number, error.message) from error
 

@@ -442,7 +442,7 @@ def test_checkpoint_with_a_matching_count_skips_duplicate_search(
     def search(reader: checkpoint_reader.CheckpointReader) -> None:
         raise AssertionError("searched")
 
-    monkeypatch.setattr(checkpoint_reader.CheckpointReader, "_counted", property(search))
+    monkeypatch.setattr(checkpoint_reader.CheckpointReader, "_count_and_repeated", property(search))
     assert live(Snapshot.load(store)) == expected(table)
 
 

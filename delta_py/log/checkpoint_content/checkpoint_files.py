@@ -22,8 +22,9 @@ from delta_py.statistics.stats import FileStats
 from delta_py.statistics.stats_text import struct_to_json
 from delta_py.types.schema import DataType, Path
 
-_SHARED_NULLS = 65_536
-_WHOLE_COLUMNS = ONLY_FOR_COMMITS - {"path_text"}  # streams sort files by path_text
+_SHARED_NULLS = 65_536  # the number of rows up to which columns of nulls share memory: a batch of a checkpoint has as many
+# The columns that are null unless a commit needs the files. path_text is not one of them, because streams sort files by it.
+_WHOLE_COLUMNS = ONLY_FOR_COMMITS - {"path_text"}
 
 
 class CheckpointUnreadableError(CorruptTableError):
@@ -31,6 +32,7 @@ class CheckpointUnreadableError(CorruptTableError):
 
     @classmethod
     def of(cls, path: str, why: object) -> CheckpointUnreadableError:
+        """The error for a checkpoint file. why: the rest of a sentence that begins with "cannot be read: "."""
         return cls(
             f"The checkpoint file {path} cannot be read: {why}. If older checkpoints or all commits exist, move the file away, "
             "and the state is rebuilt from them. Otherwise restore the file from a backup.",
@@ -63,7 +65,8 @@ class RawFiles:
     """Files as a checkpoint holds them, before reconciliation.
 
     files: FILE_SCHEMA; stats, tags and clustering_provider are null unless `whole` was requested.
-    json, parsed: statistics aligned with files, each with the leaves to read from it; None if no leaf is read from it.
+    json, parsed: the statistics of the files, as JSON texts and as structs (stats_parsed); None if they are not needed.
+    json_leaves, parsed_leaves: the leaves to read from each of them.
     cached_stats: statistics that the cache already holds.
     cache_entry: stores the statistics that are parsed from the JSON now, in order.
     is_last: the same checkpoint file holds no more files after these.
@@ -93,7 +96,8 @@ def raw_from_json(adds: pa.RecordBatch, requested_stats: RequestedStats) -> RawF
 
 
 def all_json(json: pa.Array | None, struct: pa.StructArray | None, count: int) -> pa.Array:
-    """The statistics as text. Where there is no text, it is built from the struct."""
+    """The statistics as JSON texts. Where there is no text, it is built from the struct. json, struct: None if the checkpoint has
+    no such column. count: the number of rows."""
     text = pa.nulls(count, pa.string()) if json is None else json
     return text if struct is None or text.null_count == 0 else pc.coalesce(text, struct_to_json(struct))
 
@@ -104,12 +108,14 @@ def children(struct: pa.StructArray) -> dict[str, pa.Array]:
 
 
 def as_text(array: pa.Array) -> pa.Array:
+    """A column of texts as plain strings. Other writers' columns may be dictionaries or large strings."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     return array if array.type == pa.string() else array.cast(pa.string())
 
 
 def as_type(array: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:
+    """A column as the Arrow type `kind`; nulls for `count` rows if the checkpoint does not have the column (None)."""
     if array is None or array.null_count == count:
         return typed_nulls(count, kind)
     return array if array.type == kind else array.cast(kind)
@@ -127,6 +133,11 @@ def _shared_nulls(kind: pa.DataType) -> pa.Array:
 
 
 def deletion_vectors(vectors: pa.StructArray | None, count: int) -> pa.Array:
+    """The column deletionVector of a checkpoint as DELETION_VECTOR_TYPE. vectors: None if the checkpoint has no such column.
+
+    A row whose storageType is null has no vector: some writers store a struct of nulls instead of a null. Raises pa.ArrowInvalid
+    if a required field is missing.
+    """
     if vectors is None:
         return typed_nulls(count, DELETION_VECTOR_TYPE)
     fields_by_name = children(vectors) if pa.types.is_struct(vectors.type) else {}

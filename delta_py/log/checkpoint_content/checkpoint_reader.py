@@ -38,12 +38,14 @@ class CheckpointReader:
 
     def __init__(self, checkpoint: Checkpoint, commits: CommitReader) -> None:
         self.checkpoint, self._table_root = checkpoint, commits.objects.store.root
+        # The checkpoint's own files. Sidecars are the files that they name.
         self.top: list[Part] = [_open_part(file, commits) for file in checkpoint.files]
         infos = {
             info.path: info for info in map(self.sidecar_of, self.rows("sidecar"))
         }  # a sidecar that is named twice counts once
-        self.sidecars = [_open_sidecar(info, commits) for info in _as_listed(infos, commits)]
+        self.sidecars = [_open_sidecar(info, commits) for info in _with_listed_times(infos, commits)]
         holds_files = any(isinstance(part, JsonPart) or "add" in part.schema.names for part in self.top)
+        # A V2 checkpoint of an empty table may have neither sidecars nor a column add.
         if not (holds_files or self.sidecars or checkpoint.kind is LogKind.CHECKPOINT_V2):
             raise CheckpointUnreadableError.of(checkpoint.files[0].path, "it has no column add")
         self.names_each_file_once = False  # set by open_checkpoint if known; otherwise the keys are compared
@@ -59,17 +61,17 @@ class CheckpointReader:
         return total(None if isinstance(part, JsonPart) else part.row_count for part in (*self.top, *self.sidecars))
 
     def count_files(self) -> int:
-        """The number of distinct files. Reads the keys of all files."""
-        return self._counted[0]
+        """The number of distinct files. Reads the paths and deletion vectors of all files."""
+        return self._count_and_repeated[0]
 
     @property
     def repeated_keys(self) -> pa.Array:
         """The keys (file_keys) of files that are named more than once. Reads the keys of all files unless there are known to be
         none."""
-        return NO_KEYS if self.names_each_file_once else self._counted[1]
+        return NO_KEYS if self.names_each_file_once else self._count_and_repeated[1]
 
     @cached_property
-    def _counted(self) -> tuple[int, pa.Array]:
+    def _count_and_repeated(self) -> tuple[int, pa.Array]:
         """The number of distinct keys, and the keys that occur more than once."""
         count, repeated = repeated_keys(lambda: (keys_of(raw.files) for raw in self.files(RequestedStats())))
         if len(repeated):
@@ -100,8 +102,8 @@ class CheckpointReader:
         return prefetch(batch for part in [*self.top, *self.sidecars] for batch in part.files(requested_stats))
 
 
-def _as_listed(infos: Mapping[str, ObjectInfo], commits: CommitReader) -> list[ObjectInfo]:
-    """Sidecars by their paths, with the times and etags that the store lists.
+def _with_listed_times(infos: Mapping[str, ObjectInfo], commits: CommitReader) -> list[ObjectInfo]:
+    """The sidecars with the times and etags that the store lists. infos: path -> what the sidecar actions say.
 
     The cache identifies a sidecar by its time and etag, because a checkpoint that replaced another may name sidecars of the same
     names, sizes and times. A sidecar that the store does not list gets no time, so the cache does not keep it. If the directory
@@ -119,7 +121,8 @@ def _as_listed(infos: Mapping[str, ObjectInfo], commits: CommitReader) -> list[O
 
 
 def _open_sidecar(info: ObjectInfo, commits: CommitReader) -> ParquetPart:
-    """info: its size is 0 if the sidecar action has none. A file with another size may have other actions, or none."""
+    """Open a sidecar. info: its size is 0 if the sidecar action has none. Raises CheckpointUnreadableError if the file has
+    another size than the action says: then it may have other content."""
     part = ParquetPart(commits.objects, info)
     if info.size_bytes and part.size_bytes != info.size_bytes:
         raise CheckpointUnreadableError.of(

@@ -33,7 +33,8 @@ Columns: TypeAlias = dict[str, pa.Array]
 
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
 _TEXTS = pa.list_(pa.string())
-_BOTH = {
+# The fields of file actions and their Arrow types: _ADD_OR_REMOVE are the fields that adds and removes share.
+_ADD_OR_REMOVE = {
     "path": pa.string(),
     "partitionValues": _TEXT_MAP,
     "size": pa.int64(),
@@ -42,8 +43,8 @@ _BOTH = {
     "baseRowId": pa.int64(),
     "defaultRowCommitVersion": pa.int64(),
 }
-_ADD = {**_BOTH, "modificationTime": pa.int64(), "tags": _TEXT_MAP, "clusteringProvider": pa.string()}
-_REMOVE = {**_BOTH, "deletionTimestamp": pa.int64(), "extendedFileMetadata": pa.bool_()}
+_ADD = {**_ADD_OR_REMOVE, "modificationTime": pa.int64(), "tags": _TEXT_MAP, "clusteringProvider": pa.string()}
+_REMOVE = {**_ADD_OR_REMOVE, "deletionTimestamp": pa.int64(), "extendedFileMetadata": pa.bool_()}
 REMOVE_TYPE = pa.struct(list(_REMOVE.items()))
 PROTOCOL_TYPE = pa.struct(
     [("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32()), ("readerFeatures", _TEXTS), ("writerFeatures", _TEXTS)]
@@ -108,6 +109,7 @@ class RowShape:
 
     @cached_property
     def add_type(self) -> pa.StructType:
+        """The type of the rows in the column `add`."""
         fields = list(_ADD.items())
         if self.stats_json:
             fields.append(("stats", pa.string()))
@@ -120,6 +122,7 @@ class RowShape:
 
     @cached_property
     def stats_type(self) -> pa.StructType:
+        """The type of `stats_parsed` in add rows."""
         return stats_struct_type(self.leaves, tight_bounds=self.tight_bounds)
 
 
@@ -127,7 +130,8 @@ class RowShape:
 
 
 def adds_from_json(file: LogFile, adds: list[dict[str, Any]]) -> Columns:
-    """file: the newest commit that the adds are from; it is only used in the error.
+    """The adds as columns of _ADD, and `stats`. adds: the JSON objects. file: the newest commit that the adds are from, for
+    errors.
 
     Raises CorruptTableError if a field has the wrong type and readers of commits would refuse it too. A wrong value that readers
     of commits ignore, such as tags, is null in the checkpoint.
@@ -136,34 +140,40 @@ def adds_from_json(file: LogFile, adds: list[dict[str, Any]]) -> Columns:
 
 
 def removes_from_json(file: LogFile, removes: list[dict[str, Any]]) -> Columns:
-    """As adds_from_json. Readers of commits use only the path and the deletion vector of a tombstone."""
+    """The removes as columns of _REMOVE. Otherwise as adds_from_json: readers of commits use only the path and the deletion
+    vector of a remove, so a wrong value of another field is null."""
     return _from_json(file, removes, _REMOVE, {"path", "deletionVector"})
 
 
-def _from_json(file: LogFile, bodies: list[dict[str, Any]], kinds: Mapping[str, pa.DataType], needed: Set[str]) -> Columns:
-    """The bodies of file actions as columns. A value of a wrong form is an error in a needed column, and otherwise null."""
+def _from_json(
+    file: LogFile, bodies: list[dict[str, Any]], kinds: Mapping[str, pa.DataType], checked_columns: Set[str]
+) -> Columns:
+    """The file actions as columns. kinds: name and type of each column. A value of another type raises CorruptTableError in the
+    columns `checked_columns`; in other columns it becomes null."""
     columns: Columns = {}
     for name, kind in kinds.items():
         values = [body.get(name) for body in bodies]
         try:
-            columns[name] = _column(values, kind)
+            columns[name] = _column_from_json(values, kind)
         except _MISFITS as error:
-            if name in needed:
+            if name in checked_columns:
                 why = f"here, or in a commit before, the {name} of a file action has another form than it should ({error})."
                 raise corrupt_line(file, 1, why) from error
-            columns[name] = _column([value if _fits(value, kind) else None for value in values], kind)
+            columns[name] = _column_from_json([value if _fits_type(value, kind) else None for value in values], kind)
     return columns
 
 
-def _fits(value: Any, kind: pa.DataType) -> bool:
+def _fits_type(value: Any, kind: pa.DataType) -> bool:
+    """Whether the value can be in a column of the type."""
     try:
-        _column([value], kind)
+        _column_from_json([value], kind)
     except _MISFITS:
         return False
     return True
 
 
-def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+def _column_from_json(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """A column of JSON values. A map is a dict in JSON. Raises one of _MISFITS for a value of another type."""
     if not pa.types.is_map(kind):
         return pa.array(values, kind)
     maps = text_map([{} if value is None else value for value in values])
@@ -194,10 +204,12 @@ def removes_of_part(part: ParquetPart) -> Iterator[Columns]:
 
 
 def _typed_columns(part: ParquetPart, action: str, leaves: list[str], kinds: Mapping[str, pa.DataType]) -> Iterator[Columns]:
+    """The rows of `add` or `remove`, batch by batch, in columns of the types in `kinds` (name -> type). leaves: the columns to
+    read; all others of `kinds` are null."""
     for raw_columns in part.columns(action, leaves, _BATCH_ROWS):
         with decoding(part.path):
             count = len(raw_columns["path"])
-            columns = {name: _as(raw_columns.get(name), kind, count) for name, kind in kinds.items()}
+            columns = {name: _typed_column(raw_columns.get(name), kind, count) for name, kind in kinds.items()}
             if "stats" in raw_columns:
                 columns["stats"] = as_text(raw_columns["stats"])
             if "stats_parsed" in raw_columns:
@@ -205,7 +217,9 @@ def _typed_columns(part: ParquetPart, action: str, leaves: list[str], kinds: Map
         yield columns
 
 
-def _as(array: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:
+def _typed_column(array: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:
+    """The column as the type; nulls for `count` rows if the file does not have the column (None). The only struct among the types
+    is the deletion vector."""
     if pa.types.is_struct(kind):
         return deletion_vectors(array, count)
     return as_text(array) if array is not None and pa.types.is_string(kind) else as_type(array, kind, count)
@@ -222,11 +236,14 @@ def keys_of(columns: Columns) -> pa.RecordBatch:
 
 
 def add_rows(columns: Columns, shape: RowShape) -> pa.StructArray:
-    """Rows of shape.add_type. dataChange is false, because a checkpoint changes nothing."""
+    """Rows of shape.add_type. dataChange is false, because a checkpoint changes nothing.
+
+    The two forms of statistics are copied from the older checkpoint where it has them, and otherwise derived from each other.
+    """
     count = len(columns["path"])
     add_columns: Columns = {"dataChange": all_false(count)}
     json, struct = columns.get("stats"), columns.get("stats_parsed")
-    if shape.stats_struct and struct is not None and _says_all(struct, json, shape):
+    if shape.stats_struct and struct is not None and _has_all_stats(struct, json, shape):
         add_columns["stats_parsed"] = struct
     elif shape.stats_struct:
         add_columns["stats_parsed"] = json_to_struct(all_json(json, struct, count), shape.leaves, tight_bounds=shape.tight_bounds)
@@ -244,16 +261,18 @@ def remove_rows(columns: Columns) -> pa.StructArray:
     return pa.StructArray.from_arrays([remove_columns[f.name] for f in REMOVE_TYPE], fields=list(REMOVE_TYPE))
 
 
-def _says_all(struct: pa.StructArray, json: pa.Array | None, shape: RowShape) -> bool:
+def _has_all_stats(struct: pa.StructArray, json: pa.Array | None, shape: RowShape) -> bool:
     """Whether the struct of an older checkpoint can be reused: it has the right type, and no file has only text statistics."""
     if struct.type != shape.stats_type:
         return False
+    # A struct without a number of rows has no statistics.
     lacking = pc.is_null(pc.struct_field(struct, "numRecords"))
     return json is None or not pc.any(pc.and_(lacking, pc.is_valid(json))).as_py()
 
 
 def _typed_partition_values(values: pa.MapArray, partitions: Mapping[str, DataType]) -> pa.StructArray:
-    """A text that is not a value of its column's type becomes null, as in Spark."""
+    """The partition values as the struct partitionValues_parsed. values: physical name -> text. A text that is not a value of its
+    column's type becomes null, as in Spark."""
     typed = [
         parse_partition_values(pc.map_lookup(values, name, "last"), kind, errors="null") for name, kind in partitions.items()
     ]

@@ -22,7 +22,7 @@ from delta_py.log.checkpoint_content.checkpoint_files import (
 from delta_py.log.commit_reader import CommitReader, FileRows
 from delta_py.log.segment import LogFile
 
-_LONG_DIGITS = 19
+_LONG_DIGITS = 19  # of the largest 64-bit number; a longer text is no valid size
 
 
 class JsonPart:
@@ -30,10 +30,11 @@ class JsonPart:
 
     def __init__(self, file: LogFile, commits: CommitReader) -> None:
         self.file, self._commits = file, commits
-        self._check_whole()
+        self._check_complete()
 
-    def _check_whole(self) -> None:
-        """A file that was cut after a complete line still parses, so check for the actions that every checkpoint has."""
+    def _check_complete(self) -> None:
+        """A file that was cut after a complete line still parses. So check that it has the actions that every checkpoint has, and
+        its sidecars the total size that some writers record in a tag."""
         rows_by_action = {name: self.rows(name) for name in ("checkpointMetadata", "protocol", "metaData", "sidecar")}
         for name in ("checkpointMetadata", "protocol", "metaData"):
             if not rows_by_action[name]:
@@ -41,14 +42,19 @@ class JsonPart:
         tags = rows_by_action["checkpointMetadata"][0].get("tags") or {}
         if not isinstance(tags, dict):
             raise CheckpointUnreadableError.of(self.file.path, "the tags of its checkpointMetadata are no object")
-        recorded = tags.get("sidecarSizeInBytes")
-        total = sum(size for row in rows_by_action["sidecar"] if isinstance(size := row.get("sizeInBytes"), int))
-        if isinstance(recorded, str) and recorded.isdecimal() and (len(recorded) > _LONG_DIGITS or total < int(recorded)):
-            why = f"its sidecars have {total} bytes of the {recorded} that its tags say, so it was cut short"
+        recorded_bytes = tags.get("sidecarSizeInBytes")
+        total_bytes = sum(size for row in rows_by_action["sidecar"] if isinstance(size := row.get("sizeInBytes"), int))
+        if (
+            isinstance(recorded_bytes, str)
+            and recorded_bytes.isdecimal()
+            and (len(recorded_bytes) > _LONG_DIGITS or total_bytes < int(recorded_bytes))
+        ):
+            why = f"its sidecars have {total_bytes} bytes of the {recorded_bytes} that its tags say, so it was cut short"
             raise CheckpointUnreadableError.of(self.file.path, why)
 
     @contextmanager
     def _decoding(self) -> Iterator[None]:
+        """Convert all errors of a damaged file to CheckpointUnreadableError, so that the reader can use an older checkpoint."""
         with decoding(self.file.path):
             try:
                 yield
@@ -58,11 +64,12 @@ class JsonPart:
                 raise CheckpointUnreadableError.of(self.file.path, error.message) from error
 
     def rows(self, action: str) -> list[dict[str, Any]]:
+        """All actions of one kind, as JSON objects. Raises CheckpointUnreadableError."""
         needle, rows = f'"{action}"'.encode(), []
         with self._decoding():
             for first, lines in self._commits.pieces(self.file):
                 for number, line in enumerate(lines, first):
-                    row = self._value(number, line).get(action) if needle in line else None
+                    row = self._parse_object(number, line).get(action) if needle in line else None
                     if isinstance(row, dict):
                         rows.append(row)
                     elif row is not None:
@@ -75,7 +82,8 @@ class JsonPart:
         with self._decoding():
             return None if any(b'"add"' in line for _, lines in self._commits.pieces(self.file) for line in lines) else 0
 
-    def _value(self, number: int, line: bytes) -> dict[str, Any]:
+    def _parse_object(self, number: int, line: bytes) -> dict[str, Any]:
+        """The JSON object in a line. number: of the line, for errors."""
         try:
             value = orjson.loads(line)
         except orjson.JSONDecodeError as error:
@@ -85,11 +93,12 @@ class JsonPart:
         return value
 
     def files(self, requested_stats: RequestedStats) -> Iterator[RawFiles]:
+        """The add actions, batch by batch."""
         with self._decoding():
             for piece in self._commits.file_actions(self.file):
                 yield raw_from_json(piece.adds, requested_stats)
 
     def file_rows(self) -> Iterator[FileRows]:
-        """The file actions with all their fields."""
+        """The adds and removes with all their fields."""
         with self._decoding():
             yield from self._commits.file_rows(self.file)

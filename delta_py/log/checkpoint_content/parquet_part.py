@@ -71,50 +71,58 @@ class ParquetPart:
         with decoding(path):
             self._source = objects.open_input(info)
             self.size_bytes: int = self._source.size()
-            file = self._opened(None)
+            file = self._open_file(None)
             self._footer: pq.FileMetaData = file.metadata
             self.row_count: int = self._footer.num_rows
             leaves = self._footer.schema
-            self._positions = {leaves.column(i).path: i for i in range(len(leaves))}
-            self._instants = frozenset(
+            self._positions = {leaves.column(i).path: i for i in range(len(leaves))}  # dotted path of a leaf -> its column number
+            # The paths of leaves of type INT96, which are all timestamps.
+            self._int96_leaves = frozenset(
                 leaves.column(i).path for i in range(len(leaves)) if leaves.column(i).physical_type == "INT96"
             )
             self._is_legacy = _is_legacy(self._footer.metadata or {})
             self.schema: pa.Schema = self._with_zones(file.schema_arrow)
+        # Without its key leaf, the rows of an action could not be told from the rows of other actions.
         for action, leaf in _KEY_LEAVES.items():
             if action in self.schema.names and not _has_leaf(self.schema.field(action).type, (leaf,)):
                 raise CheckpointUnreadableError.of(path, f"its column {action} has no field {leaf}")
 
-    def _opened(self, footer: pq.FileMetaData | None) -> pq.ParquetFile:
-        """Open the file again for each read: pyarrow keeps the last decoded data with the file, which adds up with many parts."""
+    def _open_file(self, footer: pq.FileMetaData | None) -> pq.ParquetFile:
+        """Open the file. footer: None to read it. Each read opens the file again, because pyarrow keeps the last decoded data
+        with the file, which adds up with many parts."""
         # Spark writes timestamps as INT96, which has years that nanoseconds cannot represent.
         unit = "us"
         return pq.ParquetFile(self._source, metadata=footer, page_checksum_verification=True, coerce_int96_timestamp_unit=unit)
 
     def _with_zones(self, schema: pa.Schema) -> pa.Schema:
         """Add the time zone that Arrow does not give to INT96 columns. All INT96 values are instants."""
-        return pa.schema([_in_zone(f, f.name, self._instants) for f in schema]) if self._instants else schema
+        return pa.schema([_in_zone(f, f.name, self._int96_leaves) for f in schema]) if self._int96_leaves else schema
 
     def rows(self, action: str) -> list[dict[str, Any]]:
+        """All actions of one kind, as the JSON objects that a commit would hold. Empty if the file has no column for them."""
         if action not in self.schema.names:
             return []
         if action in ("protocol", "metaData"):
             # One row among perhaps millions: first read the row groups that have it according to the statistics, then all groups.
-            likely_groups = [group for group in self._groups() if not self._is_null(group, f"{action}.{_KEY_LEAVES[action]}")]
+            likely_groups = [
+                group for group in self._all_groups() if not self._is_all_null(group, f"{action}.{_KEY_LEAVES[action]}")
+            ]
             likely_rows = self._rows_in(action, likely_groups)
             if likely_rows:
                 return likely_rows
-        return self._rows_in(action, self._groups())
+        return self._rows_in(action, self._all_groups())
 
     def _rows_in(self, action: str, groups: list[int]) -> list[dict[str, Any]]:
+        """The actions of one kind in some row groups."""
         rows: list[dict[str, Any]] = []
         for batch in self._batches([action], groups):
             struct = batch.column(0)
             chosen = struct.filter(pc.is_valid(children(struct)[_KEY_LEAVES[action]]))
-            rows.extend(_plain(row, struct.type) for row in chosen.to_pylist())
+            rows.extend(_as_commit_json(row, struct.type) for row in chosen.to_pylist())
         return rows
 
     def files(self, requested_stats: RequestedStats) -> Iterator[RawFiles]:
+        """The add actions, batch by batch, with the requested statistics."""
         if "add" not in self.schema.names:
             return
         plan = _plan(self, self.schema.field("add").type, requested_stats)
@@ -123,7 +131,7 @@ class ParquetPart:
             plan = plan.without_cached(cache_entry)
         size = self._batch_rows_with_text() if "stats" in plan.columns else _BATCH_ROWS
         rows_read = files_read = 0
-        for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._groups(), size):
+        for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._all_groups(), size):
             with decoding(self.path):
                 raw = _raw_files(self.path, batch.column(0), plan)
             rows_read += batch.num_rows
@@ -138,12 +146,16 @@ class ParquetPart:
         place = self._positions.get("add.stats")
         if place is None:  # the column is not text, which is reported when it is read
             return _LEAST_ROWS_WITH_TEXT
-        text_bytes: int = sum(self._footer.row_group(group).column(place).total_uncompressed_size for group in self._groups())
+        text_bytes: int = sum(self._footer.row_group(group).column(place).total_uncompressed_size for group in self._all_groups())
         rows_per_batch = _BATCH_TEXT_BYTES * self.row_count // max(1, text_bytes)
         return max(_LEAST_ROWS_WITH_TEXT, min(_MOST_ROWS_WITH_TEXT, rows_per_batch))
 
     def _cache_entry(self, plan: _Plan) -> CachedStats | None:
-        """The cached statistics for the leaves that would have to be parsed; None if the cache is not used."""
+        """The cached statistics for the leaves that would have to be parsed; None if the cache is not used.
+
+        It is not used if no JSON must be parsed, if the JSON itself is requested (`whole`), for small files, and for a remote
+        file that changed so recently that its listing does not identify its content (is_settled).
+        """
         if not plan.from_json or plan.whole or self.row_count < LEAST_ROWS:
             return None
         if self._store.is_remote and not is_settled(self._info):
@@ -156,6 +168,7 @@ class ParquetPart:
         system does not record change times, the hash covers the whole file."""
         info, is_listed_well = self._info, self._store.is_remote or has_change_times([self._info])
         with decoding(self.path):
+            # The last 8 bytes of a Parquet file: the length of the footer in 4 bytes, and the text PAR1.
             length = int.from_bytes(self._source.read_at(4, self.size_bytes - 8), "little")
             footer = self._source.read_at(length, self.size_bytes - 8 - length)
             content = b"" if is_listed_well else digest_of(self._store, [info])
@@ -166,14 +179,15 @@ class ParquetPart:
         return action in self.schema.names and self.schema.field(action).type.get_field_index(leaf) >= 0
 
     def columns(self, action: str, leaves: list[str], size: int) -> Iterator[dict[str, pa.Array]]:
-        """The rows of `add` or `remove`, batch by batch, as columns by name. leaves: the fields of the action to read."""
+        """The rows of `add` or `remove`, batch by batch, as columns by name. leaves: the fields of the action to read, with
+        `path`. size: the number of rows of a batch."""
         for rows in self.raw_columns(action, leaves, size):
             chosen = rows["path"].is_valid()
             yield rows if chosen.false_count == 0 else {name: array.filter(chosen) for name, array in rows.items()}
 
     def raw_columns(self, action: str, leaves: list[str], size: int) -> Iterator[dict[str, pa.Array]]:
-        """The same columns for all rows. They are null in rows of other actions."""
-        for batch in self._batches([f"{action}.{leaf}" for leaf in leaves], self._groups(), size):
+        """As `columns`, but with a row for each row of the file. The rows of other actions are null."""
+        for batch in self._batches([f"{action}.{leaf}" for leaf in leaves], self._all_groups(), size):
             yield children(batch.column(0))
 
     @property
@@ -182,33 +196,34 @@ class ParquetPart:
         nulls = self.null_count("path") if "add" in self.schema.names else self.row_count
         return None if nulls is None else self.row_count - nulls
 
-    def _groups(self) -> list[int]:
+    def _all_groups(self) -> list[int]:
         return list(range(self._footer.num_row_groups))
 
     def _batches(self, columns: list[str], groups: list[int], size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """The rows of the row groups in these columns."""
+        """The rows of the row groups in these columns, which are dotted paths of leaves or of structs. size: the number of rows
+        of a batch."""
         with decoding(self.path):
             with self._lock:  # the source is not thread-safe
-                file = self._opened(self._footer)
-            for part in self._fetched(columns, groups):
+                file = self._open_file(self._footer)
+            for part in self._groups_to_read(columns, groups):
                 batches = file.iter_batches(size, part, columns, use_threads=True)
-                while (batch := self._next(batches)) is not None:
-                    yield self._with_sound_times(batch)
+                while (batch := self._next_batch(batches)) is not None:
+                    yield self._with_correct_times(batch)
 
-    def _with_sound_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _with_correct_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Correct the times: add time zones, and in files of the hybrid calendar replace old times by null."""
-        batch = batch.cast(self._with_zones(batch.schema)) if self._instants else batch
+        batch = batch.cast(self._with_zones(batch.schema)) if self._int96_leaves else batch
         if not self._is_legacy:
             return batch
         return pa.RecordBatch.from_arrays([without_old_times(column) for column in batch.columns], schema=batch.schema)
 
-    def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+    def _next_batch(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
         """The next batch. The lock is needed because rows and their masks are read at the same time, and the source is not
         thread-safe."""
         with self._lock:
             return next(batches, None)
 
-    def _fetched(self, columns: list[str], groups: list[int]) -> Iterator[list[int]]:
+    def _groups_to_read(self, columns: list[str], groups: list[int]) -> Iterator[list[int]]:
         """The groups of row groups that are read together. Each group is small, because pyarrow keeps the data until the last row
         group is read. A remote file is read one row group at a time, and the next row group is fetched during the read."""
         if not is_prefetching(self._source):
@@ -222,7 +237,7 @@ class ParquetPart:
             yield [group]
 
     def _runs(self, groups: list[int]) -> Iterator[list[int]]:
-        """Runs of neighbouring row groups that together have enough rows for a batch."""
+        """Divide the row groups into runs of neighbours. The groups of a run together have enough rows for a batch."""
         run: list[int] = []
         row_count = 0
         for group in groups:
@@ -236,9 +251,10 @@ class ParquetPart:
 
     def null_count(self, leaf: str) -> int | None:
         """The number of nulls in a leaf (dotted, below add), from the Parquet statistics; None if they do not have it."""
-        return total(self._null_count(group, f"add.{leaf}") for group in self._groups())
+        return total(self._null_count(group, f"add.{leaf}") for group in self._all_groups())
 
-    def _is_null(self, group: int, leaf: str) -> bool:
+    def _is_all_null(self, group: int, leaf: str) -> bool:
+        """Whether the leaf is known to be null in all rows of the row group."""
         return bool(self._null_count(group, leaf) == self._footer.row_group(group).num_rows)
 
     def _null_count(self, group: int, leaf: str) -> int | None:
@@ -251,17 +267,19 @@ class ParquetPart:
 
 
 def _is_legacy(footer_metadata: Mapping[bytes, bytes]) -> bool:
-    """Whether Spark wrote some of a file's times in the hybrid calendar. footer_metadata: the key-value pairs of its footer."""
+    """Whether Spark may have written times of the file in the hybrid calendar (Julian before 1582), so that old times are wrong.
+    footer_metadata: the key-value pairs of its footer."""
     version = footer_metadata.get(b"org.apache.spark.version")
     marks = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
     return version is not None and (version < b"3.1.0" or any(mark in footer_metadata for mark in marks))
 
 
-def _in_zone(f: pa.Field, path: str, instants: Collection[str]) -> pa.Field:
-    """Add the time zone to instants. path: of the field, dotted. instants: paths of the leaves that are instants."""
+def _in_zone(f: pa.Field, path: str, int96_leaves: Collection[str]) -> pa.Field:
+    """Add the time zone to instants. path: of the field, dotted. int96_leaves: paths of the leaves of type INT96, which are
+    instants."""
     if pa.types.is_struct(f.type):
-        return f.with_type(pa.struct([_in_zone(inner, f"{path}.{inner.name}", instants) for inner in f.type]))
-    return f.with_type(pa.timestamp("us", "UTC")) if path in instants else f
+        return f.with_type(pa.struct([_in_zone(inner, f"{path}.{inner.name}", int96_leaves) for inner in f.type]))
+    return f.with_type(pa.timestamp("us", "UTC")) if path in int96_leaves else f
 
 
 def total(counts: Iterable[int | None]) -> int | None:
@@ -270,14 +288,14 @@ def total(counts: Iterable[int | None]) -> int | None:
     return None if None in listed else sum(count for count in listed if count is not None)
 
 
-def _plain(value: Any, kind: pa.DataType) -> Any:
+def _as_commit_json(value: Any, kind: pa.DataType) -> Any:
     """Convert a value of to_pylist to the value in a commit's JSON: maps become dicts."""
     if value is None:
         return None
     if pa.types.is_map(kind):
         return dict(value)
     if pa.types.is_struct(kind):
-        return {f.name: _plain(value[f.name], f.type) for f in kind}
+        return {f.name: _as_commit_json(value[f.name], f.type) for f in kind}
     return value
 
 
@@ -287,7 +305,8 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """columns: leaves (or groups of leaves) below add to read. json_leaves, parsed_leaves: the leaves whose statistics come from
-    the JSON and from the struct. from_json, from_struct: whether any statistics come from there."""
+    the JSON and from the struct. from_json, from_struct: whether any statistics come from there, if only the number of rows.
+    whole: as in RequestedStats."""
 
     columns: list[str]
     whole: bool
@@ -324,23 +343,24 @@ def _plan(part: ParquetPart, add: pa.StructType, requested_stats: RequestedStats
 def _parsed_columns(
     part: ParquetPart, add: pa.StructType, requested_stats: RequestedStats
 ) -> tuple[list[str], dict[Path, DataType]]:
-    """The leaves of stats_parsed to read, and the requested paths for which they have statistics."""
+    """The leaves of stats_parsed to read, and the requested paths for which they have statistics. Both are empty if the JSON is
+    the better source for everything."""
     position = add.get_field_index("stats_parsed")
     if not (requested_stats.leaves or requested_stats.records) or position < 0 or _json_says_more(part):
         return [], {}
     parsed: pa.StructType = add.field(position).type
     columns: list[str] = []
-    served: dict[Path, DataType] = {}
+    paths_with_stats: dict[Path, DataType] = {}
     for path, kind in requested_stats.leaves.items():
         bounds = [bound for bound in _BOUNDS if _has_leaf(parsed, (bound, *path))]
         if bounds:
-            served[path] = kind
+            paths_with_stats[path] = kind
             columns += [".".join(("stats_parsed", bound, *path)) for bound in bounds]
     # Without a bound of a requested column, stats_parsed is of use only for the number of rows.
-    if not served and (requested_stats.leaves or not _has_leaf(parsed, ("numRecords",))):
+    if not paths_with_stats and (requested_stats.leaves or not _has_leaf(parsed, ("numRecords",))):
         return [], {}
     shared = [f"stats_parsed.{name}" for name in ("numRecords", "tightBounds") if parsed.get_field_index(name) >= 0]
-    return shared + columns, served
+    return shared + columns, paths_with_stats
 
 
 def _json_says_more(part: ParquetPart) -> bool:
@@ -350,6 +370,7 @@ def _json_says_more(part: ParquetPart) -> bool:
 
 
 def _has_leaf(struct: pa.StructType, path: Path) -> bool:
+    """Whether the path leads from the struct to a field that is no struct itself."""
     kind: pa.DataType = struct
     for name in path:
         position = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
@@ -363,6 +384,7 @@ def _has_leaf(struct: pa.StructType, path: Path) -> bool:
 
 
 def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
+    """Convert a batch of the column `add`, without the rows of other actions. path: of the checkpoint file, for errors."""
     columns = children(add)
     paths = columns["path"]
     if paths.null_count:
@@ -394,6 +416,7 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
 
 
 def _check_sizes(path: str, files: pa.RecordBatch) -> None:
+    """Raise CheckpointUnreadableError if a file's size is missing or negative. path: of the checkpoint file."""
     sizes = files["size"]
     if sizes.null_count or (pc.min(sizes).as_py() or 0) < 0:
         bad = files.filter(pc.or_kleene(pc.is_null(sizes), pc.less(sizes, 0)))

@@ -28,30 +28,33 @@ _log = logging.getLogger("delta_py")
 LEAST_ROWS = 10_000
 """Parsing a file with fewer rows is as fast as finding its entry."""
 
-_RECORDS: Path = ()
+_RECORDS: Path = ()  # stands for the record counts where a leaf's path is expected
 
 
 @dataclass(frozen=True, slots=True)
 class StatsCache:
+    """The cache of all checkpoint files' statistics, in the cache directory `disk`."""
+
     disk: DiskCache
 
     @classmethod
     def of_environment(cls) -> Self | None:
+        """The cache that the environment variables set up; None if it is switched off or has no directory."""
         disk = DiskCache.of_environment()
         return None if disk is None else cls(disk)
 
     def of(self, identity: bytes, leaves: Mapping[Path, DataType]) -> CachedStats:
         """The cached statistics of a file. identity: of its content. leaves: the leaves whose statistics are requested from its
         JSON."""
-        names = {path: _name(identity, path, kind) for path, kind in leaves.items()}
-        names[_RECORDS] = _name(identity, _RECORDS, None)
-        entries = {path: self.disk.mapped(name) for path, name in names.items()}
-        readable_tables = {path: _table(names[path], content) for path, content in entries.items() if content is not None}
+        names = {path: _entry_name(identity, path, kind) for path, kind in leaves.items()}
+        names[_RECORDS] = _entry_name(identity, _RECORDS, None)
+        entries = {path: self.disk.mapped(name) for path, name in names.items()}  # None: the cache has no such entry
+        readable_tables = {path: _read_table(names[path], content) for path, content in entries.items() if content is not None}
         tables = {path: table for path, table in readable_tables.items() if table is not None}
         return CachedStats(self.disk, names, tables, {path: kind for path, kind in leaves.items() if path not in tables})
 
 
-def _table(name: str, content: pa.Buffer) -> pa.Table | None:
+def _read_table(name: str, content: pa.Buffer) -> pa.Table | None:
     """The table in an entry; None, with a warning, if the content is not a table although its checksum is right."""
     try:
         return pa.ipc.open_stream(content).read_all()
@@ -60,7 +63,8 @@ def _table(name: str, content: pa.Buffer) -> pa.Table | None:
         return None
 
 
-def _name(identity: bytes, path: Path, kind: DataType | None) -> str:
+def _entry_name(identity: bytes, path: Path, kind: DataType | None) -> str:
+    """The name of the entry for a leaf: it depends on everything that the parsed statistics depend on."""
     return entry_name(identity + repr((RULES, pa.__version__, path, kind)).encode(), "stats")
 
 
@@ -76,14 +80,15 @@ class CachedStats:
     _tables: Mapping[Path, pa.Table]
     missing: Mapping[Path, DataType]
     _entries: dict[Path, _Entry] = field(default_factory=dict)
-    _failed: bool = False
+    _has_failed: bool = False
 
     @property
     def is_complete(self) -> bool:
+        """Whether the cache has all requested leaves and the record counts, so that no JSON must be parsed."""
         return not self.missing and _RECORDS in self._tables
 
     def of_rows(self, start: int, count: int) -> FileStats:
-        """The cached statistics of `count` rows. Leaves that the cache does not have are unknown."""
+        """The cached statistics of `count` rows from row `start` on. Leaves that the cache does not have are unknown."""
         columns = {path: _columns(table.slice(start, count)) for path, table in self._tables.items()}
         unknown = unknown_stats(count)
         records = columns.pop(_RECORDS, None)
@@ -100,7 +105,7 @@ class CachedStats:
 
     def remember(self, stats: FileStats) -> None:
         """Add the statistics of the next rows for the missing leaves. It is not an error if the disk cannot store them."""
-        if self._failed:
+        if self._has_failed:
             return
         try:
             for path in self._to_write():
@@ -127,20 +132,24 @@ class CachedStats:
         self._entries = {}
 
     def _to_write(self) -> list[Path]:
+        """The leaves for which the cache gets a new entry, perhaps with _RECORDS."""
         return [*self.missing, *([] if _RECORDS in self._tables else [_RECORDS])]
 
     def _give_up(self, error: Exception) -> None:
+        """Cache no more statistics of this file, and delete the entries that were begun."""
         _log.warning("statistics cannot be cached in %s: %s", self._disk.directory, error)
-        self._failed = True
+        self._has_failed = True
         self.abandon()
 
 
 def _columns(rows: pa.Table) -> dict[str, pa.Array]:
+    """The columns by name, each in one chunk."""
     return {name: rows[name].combine_chunks() for name in rows.column_names}
 
 
 def _batch(stats: FileStats, path: Path) -> pa.RecordBatch:
-    """The statistics of one column as a batch. Without any, it has only the number of rows."""
+    """The statistics of one leaf as a batch, in columns that are named like the fields of FileStats. If the leaf has no
+    statistics, a column of nulls gives the batch its number of rows."""
     if path == _RECORDS:
         return pa.record_batch({"num_records": stats.num_records, "tight_bounds": stats.tight_bounds})
     sides = {"minimum": stats.minimum, "maximum": stats.maximum, "null_count": stats.null_count}

@@ -159,7 +159,7 @@ def _forgotten_with_what_waits(patch: pytest.MonkeyPatch) -> None:
     def let_go(store: CoordinatedStore, tail: Any, version: int) -> bool:
         return store.ledger.forget(store.place)
 
-    patch.setattr(coordination, "_let_go", let_go)
+    patch.setattr(coordination, "_leave_ledger", let_go)
 
 
 @pytest.mark.parametrize(

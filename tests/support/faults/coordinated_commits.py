@@ -28,7 +28,7 @@ from delta_py.coordinator import open_coordinator
 from delta_py.coordinator.ledger import RatificationUnknownError
 from delta_py.coordinator.sqlite_ledger import SqliteLedger
 from delta_py.errors import CommitOutcomeUnknownError, DeltaError
-from delta_py.log.coordination import FEATURE, IDENTITY_PROPERTY, admit
+from delta_py.log.coordination import FEATURE, IDENTITY_PROPERTY, check_and_register
 from delta_py.log.log_writer import LogWriter, commit_bytes
 from delta_py.protocol.actions import AddFile, RemoveFile
 from delta_py.protocol.paths import LOG_DIRECTORY, STAGED_DIRECTORY, LogKind, commit_file_name, parse_log_name
@@ -215,7 +215,7 @@ class CoordinatedModel:
             newest = self._look(store)
             protocol = next(one for v in range(newest, -1, -1) if (one := self._parsed(v).protocol) is not None)
             config = self._config if protocol == self._config.protocol else self._plain
-            if not admit(store, config, newest, is_newest=True):
+            if not check_and_register(store, config, newest, is_newest=True):
                 return newest, config
 
     def _clock_ms(self) -> int:

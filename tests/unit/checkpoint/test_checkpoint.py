@@ -484,7 +484,7 @@ def test_every_batch_of_a_large_checkpoint_is_counted(table: TableBuilder, monke
 
 
 def test_pieces_of_few_rows_share_a_row_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_file, "_FEW_ROWS", 10)
+    monkeypatch.setattr(checkpoint_file, "_ROWS_PER_GROUP", 10)
     types = {name: pa.struct([("id", pa.int64())]) for name in ("txn", "add")}
     file = RowFile(types, ParquetSettings())
     for name, count in (("txn", 3), ("add", 0), ("add", 7), ("add", 4), ("txn", 1), ("add", 20), ("add", 2)):

@@ -121,10 +121,8 @@ def test_checksum_that_actions_do_not_give_comes_from_small_log(action: Json, ta
     Snapshot.load(table.store).check_integrity()
 
 
-def test_checksum_of_a_large_log_waits_for_the_checkpoint(
-    table: TableBuilder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("delta_py.commit.post_commit._CHEAP_LOG_BYTES", 10)
+def test_checksum_of_a_large_log_waits_for_the_checkpoint(table: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("delta_py.commit.post_commit._SMALL_LOG_BYTES", 10)
     create(table, post=False, configuration={"delta.checkpointInterval": "6"})
     for version in range(1, 5):
         commit(table, add(f"f{version}"), post=False)

@@ -227,7 +227,7 @@ def test_a_commit_whose_manifests_fail_stands_and_says_so(
     def fail(*_: Any) -> None:
         raise OSError(28, "no space")
 
-    monkeypatch.setattr(symlink_manifests, "_write", fail)
+    monkeypatch.setattr(symlink_manifests, "_write_snapshot", fail)
     with caplog.at_level(logging.WARNING):
         append(tmp_path, ["tue"])
     assert "version 1 is committed, but its symlink manifests are not up to date" in caplog.text
@@ -244,17 +244,17 @@ def test_a_commit_whose_manifests_fail_stands_and_says_so(
 
 def test_manifests_of_an_older_version_are_rewritten_by_newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     append(tmp_path, ["mon"], configuration=FOLLOWS)
-    original, other_days = symlink_manifests._write, [["mon"], ["tue"]]
+    original, other_days = symlink_manifests._write_snapshot, [["mon"], ["tue"]]
 
     def late(snapshot: Snapshot, directories: frozenset[str] | None) -> Any:
         if other_days:
             days = other_days.pop()
-            monkeypatch.setattr(symlink_manifests, "_write", original)
+            monkeypatch.setattr(symlink_manifests, "_write_snapshot", original)
             append(tmp_path, days)  # another writer, which finishes before us
-            monkeypatch.setattr(symlink_manifests, "_write", late)
+            monkeypatch.setattr(symlink_manifests, "_write_snapshot", late)
         return original(snapshot, directories)
 
-    monkeypatch.setattr(symlink_manifests, "_write", late)
+    monkeypatch.setattr(symlink_manifests, "_write_snapshot", late)
     append(tmp_path, ["mon"])
     assert manifests(tmp_path) == expected(tmp_path)
     assert DeltaTable(str(tmp_path)).version == 3 and not other_days
@@ -262,12 +262,12 @@ def test_manifests_of_an_older_version_are_rewritten_by_newer(tmp_path: Path, mo
 
 def test_writers_that_never_stop_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_delta(str(tmp_path), pa.table({"id": [1]}))
-    original = symlink_manifests._write
+    original = symlink_manifests._write_snapshot
 
     def overtaken(snapshot: Snapshot, directories: frozenset[str] | None) -> Any:
         write_delta(str(tmp_path), pa.table({"id": [1]}), mode="append")
         return original(snapshot, directories)
 
-    monkeypatch.setattr(symlink_manifests, "_write", overtaken)
+    monkeypatch.setattr(symlink_manifests, "_write_snapshot", overtaken)
     with pytest.raises(ConcurrentWriteException, match="not up to date"):
         DeltaTable(str(tmp_path)).generate()

@@ -85,7 +85,7 @@ def committer_of(path: Path, url: str) -> committer._Committer:
 def gathered(path: Path, url: str, steps: list[Callable[[], Any]]) -> Iterator[list[Future[Any]]]:
     """The steps in threads, in this order. Their commits wait for each other, and are tried at the end of the block."""
     shared = committer_of(path, url)
-    with ThreadPoolExecutor(len(steps)) as pool, shared._turn:
+    with ThreadPoolExecutor(len(steps)) as pool, shared._leader_lock:
         futures = []
         for number, step in enumerate(steps):
             futures.append(pool.submit(step))
@@ -179,7 +179,7 @@ def test_commit_ratifies_even_if_the_ledger_tail_is_unavailable(
     tail = CoordinatedStore.tail
 
     def failing(store: CoordinatedStore) -> Any:
-        if sys._getframe(1).f_code.co_name == "_look":
+        if sys._getframe(1).f_code.co_name == "_ask_newest_version":
             raise CoordinatorUnavailableError("nobody there")
         return tail(store)
 

@@ -132,7 +132,7 @@ def test_statement_gets_its_rows_if_others_are_answered_early(postgres: str) -> 
 def test_stalled_writer_loses_the_lock_to_other_writers(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delta_py.coordinator.postgres_ledger._STILL_SECONDS", 1)
+    monkeypatch.setattr("delta_py.coordinator.postgres_ledger._MOST_IDLE_SECONDS", 1)
     still, other = PostgresLedger(postgres), PostgresLedger(postgres)
     begun = time.monotonic()
     with pytest.raises(CoordinatorUnavailableError), still._transaction(writes=True) as statements:

@@ -92,7 +92,7 @@ def test_append_behind_writers_of_no_checksums_looks_for_none(builder_without_ch
 def test_append_to_a_large_log_without_checksums_goes_without(
     builder_without_checksums: TableBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(post_commit, "_CHEAP_LOG_BYTES", 10)
+    monkeypatch.setattr(post_commit, "_SMALL_LOG_BYTES", 10)
     assert isinstance(builder_without_checksums.store, MemoryStore)
     assert append(builder_without_checksums.store)[-1] == ("put_if_absent", named(3, "json"))
 

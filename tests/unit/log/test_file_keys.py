@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from delta_py.errors import CorruptTableError
-from delta_py.log.file_keys import file_key, keyed
+from delta_py.log.file_keys import file_key, path_and_key
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40, "cardinality": 6}
 
@@ -41,15 +41,15 @@ def test_vector_of_another_form_is_an_error_that_callers_know(name: str, value: 
 @pytest.mark.parametrize("vector", ["text", 5, [], {}, False], ids=repr)
 def test_vector_that_is_none_is_an_error(vector: Any) -> None:
     with pytest.raises(CorruptTableError, match="descriptor is not valid"):
-        keyed({"path": "a", "deletionVector": vector})
+        path_and_key({"path": "a", "deletionVector": vector})
 
 
 @pytest.mark.parametrize("action", ["text", 5, [], {}, {"path": None}, {"path": 5}, {"path": "a%FF"}, {"path": ["a"]}], ids=repr)
 def test_action_of_another_form_is_an_error(action: Any) -> None:
     with pytest.raises(CorruptTableError):
-        keyed(action)
+        path_and_key(action)
 
 
 def test_action_is_known_by_its_decoded_path() -> None:
-    assert keyed({"path": "a%20b"}) == ("a b", "a b")
-    assert keyed({"path": "a%20b", "deletionVector": VECTOR}) == ("a b", file_key("a b", VECTOR))
+    assert path_and_key({"path": "a%20b"}) == ("a b", "a b")
+    assert path_and_key({"path": "a%20b", "deletionVector": VECTOR}) == ("a b", file_key("a b", VECTOR))

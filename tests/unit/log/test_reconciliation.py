@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py.log import reconciliation
-from delta_py.log.reconciliation import FileBatch, gathered
+from delta_py.log.reconciliation import FileBatch, gather_batches
 from delta_py.statistics.stats import FileStats, parse_stats
 from delta_py.types.schema import LONG
 
@@ -35,7 +35,7 @@ def batches(sizes: list[int], stats: list[bool | None]) -> Iterator[FileBatch]:
 
 def test_gathered_batches_grow_to_a_bound_with_the_same_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconciliation, "_MOST_GATHERED_ROWS", 50)
-    gathered_batches = list(gathered(batches([10] * 20 + [3], [True] * 21), COLUMNS))
+    gathered_batches = list(gather_batches(batches([10] * 20 + [3], [True] * 21), COLUMNS))
     assert [part.files.num_rows for part in gathered_batches] == [10, 10, 20, 40, 50, 50, 23]
     assert [name for part in gathered_batches for name in part.files["path"].to_pylist()] == [f"{n}" for n in range(203)]
     assert {tuple(part.files.schema.names) for part in gathered_batches} == {("path", "size")}
@@ -47,7 +47,7 @@ def test_gathered_batches_grow_to_a_bound_with_the_same_files(monkeypatch: pytes
 
 
 def test_gathered_files_without_statistics_stay_unknown() -> None:
-    *_, last = gathered(batches([2, 2, 1, 1, 2], [True, True, True, None, False]), COLUMNS)
+    *_, last = gather_batches(batches([2, 2, 1, 1, 2], [True, True, True, None, False]), COLUMNS)
     stats = known(last)
     assert last.files["path"].to_pylist() == ["4", "5", "6", "7"]
     assert stats.num_records.to_pylist() == [4, None, None, None]
@@ -56,12 +56,12 @@ def test_gathered_files_without_statistics_stay_unknown() -> None:
 
 
 def test_gathered_batches_without_requested_statistics_have_none() -> None:
-    assert [part.stats for part in gathered(batches([1, 1, 1, 1], [None] * 4), COLUMNS)] == [None] * 3
+    assert [part.stats for part in gather_batches(batches([1, 1, 1, 1], [None] * 4), COLUMNS)] == [None] * 3
 
 
 def test_gather_accepts_no_batches_and_batches_without_files() -> None:
-    assert list(gathered(iter(()), COLUMNS)) == []
-    assert sum(part.files.num_rows for part in gathered(batches([0, 2, 0, 1], [True] * 4), COLUMNS)) == 3
+    assert list(gather_batches(iter(()), COLUMNS)) == []
+    assert sum(part.files.num_rows for part in gather_batches(batches([0, 2, 0, 1], [True] * 4), COLUMNS)) == 3
 
 
 def known(part: FileBatch) -> FileStats:
