@@ -40,7 +40,7 @@ _TIMEOUT_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
 _PAGE = 5000
 _ONE_REQUEST_BYTES = 5 * 1024**3  # the SDK never splits a request
-_DIRECTORY = "hdi_isfolder"
+_DIRECTORY = "hdi_isfolder"  # the metadata key that marks a blob as a directory of a hierarchical namespace
 _DATA_LAKE_HOST = re.compile(r"^(https?://[^./]+)\.dfs\.")  # the Blob service has the same data
 _UNREACHABLE = ("Failed to establish", "Failed to resolve")
 _CURES = {
@@ -62,7 +62,7 @@ class AzureClient:
         self._options = options
         timeout = options.number("storage.request_timeout", _TIMEOUT_SECONDS)
         settings: dict[str, Any] = {
-            "retry_total": 0,
+            "retry_total": 0,  # connection.py repeats requests
             "connection_timeout": min(_CONNECT_SECONDS, timeout),
             "read_timeout": timeout,
             "max_single_put_size": _ONE_REQUEST_BYTES,
@@ -78,7 +78,7 @@ class AzureClient:
         except (ValueError, AzureError) as error:
             raise StorageError(
                 f"No client for Azure can be made: {options.hide(str(error))}. Check the options azure.*."
-            ) from None
+            ) from None  # the SDK's error may quote a secret
 
     def _container(self, name: str) -> ContainerClient:
         return self._service.get_container_client(name)
@@ -103,7 +103,7 @@ class AzureClient:
         return int(self._ask(f"{container}/{key}", blob.get_blob_properties).size)
 
     def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
-        """The store lists from the prefix on, whatever `start` is."""
+        """`start` is not used: the store lists all names that begin with the prefix."""
         client = self._container(container)
 
         def ask() -> ListedPage:
@@ -130,6 +130,7 @@ class AzureClient:
 
     @property
     def copies_up_to(self) -> int:
+        """-1: no object. `copy` says why."""
         return -1
 
     def copy(self, container: str, key: str, to_container: str, to_key: str) -> None:
@@ -151,6 +152,7 @@ class AzureClient:
     # ------------------------------------------------------------ requests and their errors
 
     def _ask(self, where: str, request: Callable[[], T]) -> T:
+        """Send a request; the SDK's errors become those of ObjectClient. where: for messages."""
         try:
             return request()
         except ResourceExistsError as error:
@@ -179,6 +181,7 @@ class AzureClient:
             raise NotAnswered(self._error_text(error)) from error
 
     def _meaning(self, where: str, error: HttpResponseError) -> Exception:
+        """The exception for an error status: StorageError if the status is a refusal, otherwise NotAnswered."""
         status = int(error.status_code or 0)
         if status not in REFUSALS:
             return NotAnswered(self._error_text(error))
@@ -198,10 +201,12 @@ class AzureClient:
         return StorageError(f"There are no credentials for {where}: {self._error_text(error)}. {_NO_CREDENTIALS}", where=where)
 
     def _error_text(self, error: Exception) -> str:
+        """The first line of the SDK's message, without secrets; the other lines only identify the request."""
         return self._options.hide(str(getattr(error, "message", None) or error).partition("\n")[0])
 
 
 def _endpoint(account: str, options: StorageOptions) -> str:
+    """The URL of the account's Blob service. account: as in Address."""
     endpoint = options.get("azure.endpoint")
     if endpoint is not None:
         return _DATA_LAKE_HOST.sub(r"\1.blob.", endpoint)
@@ -216,7 +221,8 @@ def _endpoint(account: str, options: StorageOptions) -> str:
 
 
 def _credential(account: str, options: StorageOptions) -> Any:
-    """What Azure's client takes as credential: by the options, or else the environment's own; None for public containers."""
+    """The credential for the SDK's client: from the options; from the environment if they have none; None for public containers.
+    account: as in Address, so the rest of a host name may follow the account's name."""
     key, token, secret = (options.get(f"azure.{name}") for name in ("account_key", "sas_token", "client_secret"))
     if options.flag("azure.anonymous"):
         return None
@@ -256,6 +262,8 @@ def _info(blob: Any) -> ObjectInfo:
 
 
 class _BlockUpload:
+    """An Upload. A part is a block of a blob; the blob appears when a block list names its blocks."""
+
     def __init__(self, owner: AzureClient, where: str, blob: Any) -> None:
         self._owner, self._where, self._blob = owner, where, blob
 
@@ -275,4 +283,5 @@ class _BlockUpload:
 
 
 def _block_id(number: int) -> str:
+    """The id of a part's block. Azure wants base64, and the same length for all blocks of a blob."""
     return base64.b64encode(b"%08d" % number).decode()

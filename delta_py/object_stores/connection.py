@@ -28,6 +28,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 _MAX_REQUESTS = 32
+# For each kind of store: the package of its SDK, and pydelta's extra that installs it.
 _EXTRAS = {"s3": ("boto3", "s3"), "gs": ("google-cloud-storage", "gcs"), "az": ("azure-storage-blob", "azure")}
 
 
@@ -45,6 +46,7 @@ class Connection:
         self.client, self._sleep, self._clock = client, sleep, clock
         self._retry_seconds = options.number("storage.retry_timeout", RETRY_SECONDS)
         requests = int(options.number("storage.max_requests", _MAX_REQUESTS))
+        # Callers also send requests from their own threads, so the number of threads alone would not limit the requests.
         self._slots = threading.BoundedSemaphore(requests)
         self._threads = ThreadPoolExecutor(requests, "delta_py-store")
 
@@ -69,7 +71,7 @@ class Connection:
         try:
             return [future.result() for future in waiting]
         finally:
-            for future in waiting:
+            for future in waiting:  # after an error the calls that have not begun are not needed
                 future.cancel()
 
 
@@ -94,7 +96,8 @@ def drop_connection(kind: StoreKind, account: str, options: StorageOptions) -> N
 
 
 def _forget() -> None:
-    """A forked process shares sockets with its parent, and has none of its threads."""
+    """Drop the parent's connections in a forked process, which shares their sockets with the parent and has none of their
+    threads. The lock is a new one, because a thread of the parent may have held it during the fork."""
     global _lock
     _connections.clear()
     _lock = threading.Lock()
@@ -104,7 +107,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def _client(kind: StoreKind, account: str, options: StorageOptions) -> ObjectClient:
-    """The SDK is imported here, when a table needs it."""
+    """A client for a kind of store. account: for Azure. Its SDK is imported here, when a table needs it."""
     try:
         match kind:
             case "s3":

@@ -52,7 +52,7 @@ _NO_CREDENTIALS = (
 )
 
 
-_ANY_SIZE = 2**63 - 1
+_ANY_SIZE = 2**63 - 1  # the store copies objects of any size
 
 
 class GcsClient:
@@ -61,6 +61,7 @@ class GcsClient:
     def __init__(self, options: StorageOptions) -> None:
         self._options = options
         timeout = options.number("storage.request_timeout", _TIMEOUT_SECONDS)
+        # retry: connection.py repeats requests. timeout: seconds to connect, and to wait for data.
         self._settings: dict[str, Any] = {"retry": None, "timeout": (min(_CONNECT_SECONDS, timeout), timeout)}
         endpoint = options.get("gcs.endpoint")
         try:
@@ -167,7 +168,7 @@ class GcsClient:
     # ------------------------------------------------------------ requests and their errors
 
     def begin_resumable(self, container: str, key: str) -> str:
-        """Begin an upload and return its URL."""
+        """Begin an upload that is sent in parts, and return the URL for them."""
         base = self._client._connection.get_api_base_url_for_mtls()
         payer = self._options.get("gcs.user_project")
         query = urlencode({"uploadType": "resumable", "name": key, **({} if payer is None else {"userProject": payer})})
@@ -178,6 +179,7 @@ class GcsClient:
         """Send a request that the SDK has no method for, with the SDK's credentials."""
         timeout = self._settings["timeout"]
         session, named = self._client._http, {"Content-Length": str(len(data)), **(headers or {})}
+        # No redirects: status 308 is a redirect for `requests`, and here it says that an upload is incomplete.
         answer = self._ask(
             where, lambda: session.request(method, url, data=data, headers=named, timeout=timeout, allow_redirects=False)
         )
@@ -186,7 +188,8 @@ class GcsClient:
         return answer
 
     def _ask(self, where: str, request: Callable[[], T], *, may_miss: bool = False) -> T:
-        """may_miss: the request is for an object, which may not exist; otherwise only the bucket can be missing."""
+        """Send a request; the SDK's errors become those of ObjectClient. where: for messages. may_miss: the request is for an
+        object, which may not exist; otherwise only the bucket can be missing."""
         try:
             return request()
         except exceptions.NotFound as error:
@@ -213,6 +216,7 @@ class GcsClient:
             raise self._no_credentials(error) from error
 
     def _meaning(self, where: str, status: int, error: Exception) -> Exception:
+        """The exception for an error status: StorageError if the status is a refusal, otherwise NotAnswered."""
         if status not in REFUSALS:
             return NotAnswered(self._error_text(error))
         return StorageError(
@@ -229,7 +233,8 @@ class GcsClient:
 
 
 def _credentials(options: StorageOptions) -> Any:
-    """None for the SDK's default credentials."""
+    """The credentials that the options give; None for the SDK's default credentials. Raises InvalidOptionError if the key of a
+    service account cannot be read."""
     file, text, token = (options.get(f"gcs.{name}") for name in ("service_account_file", "service_account_json", "access_token"))
     if options.flag("gcs.anonymous"):
         return AnonymousCredentials()
@@ -265,6 +270,7 @@ class _Filler:
 
 
 def _info(blob: Any) -> ObjectInfo:
+    # The generation changes with each write of the object, so it serves as ETag.
     return ObjectInfo(blob.name, int(blob.size), int(blob.updated.timestamp() * 1000), str(blob.generation))
 
 
@@ -281,15 +287,15 @@ class _ResumableUpload:
         self._url: str | None = None
         self._sent = 0  # bytes that are certainly stored
         self._rest = b""  # bytes after these: too few to be sent before the end
-        self._last_part = -1
-        self._in_doubt = False
+        self._last_part = -1  # the number of the newest part that was taken completely
+        self._in_doubt = False  # the outcome of the last request is unknown
 
     @property
     def takes_many(self) -> bool:
         return False
 
     def put_part(self, number: int, data: bytes) -> None:
-        if number == self._last_part:
+        if number == self._last_part:  # the interface allows sending a part again
             return
         content = self._rest + data
         sendable_bytes = len(content) - len(content) % _PART_UNIT
@@ -304,9 +310,12 @@ class _ResumableUpload:
             self._owner.send(f"{self._container}/{self._key}", "DELETE", self._url)
 
     def _send(self, content: bytes, total: int | None) -> None:
-        """content: from `_sent` on. total: the object's size in bytes if this is the last content, otherwise None."""
+        """Send the bytes of the object that follow the first `_sent` ones. total: the object's size in bytes if they are the last
+        ones, otherwise None."""
         # If it is not known whether an earlier request was carried out, the store is asked how much it has.
         stored: int | None = self._put(b"", self._sent, total) if self._in_doubt else self._sent
+        # The store may take less than it was sent. With a total, the loop ends when the object is complete: `stored` is None
+        # then.
         while stored is not None and (total is not None or stored < self._sent + len(content)):
             self._in_doubt = True
             stored = self._put(content[stored - self._sent :], stored, total)
@@ -329,6 +338,7 @@ class _ResumableUpload:
         return stored
 
     def _begin(self) -> str:
+        """The URL for the parts; the first call begins the upload."""
         if self._url is None:
             self._url = self._owner.begin_resumable(self._container, self._key)
         return self._url

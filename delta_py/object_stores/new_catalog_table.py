@@ -50,6 +50,7 @@ def open_or_stage_catalog_table(url: str, options: StorageOptions) -> tuple[Obje
 
 
 def _staged(url: str, options: StorageOptions) -> tuple[ObjectStore, NewTableRules]:
+    """Have the catalog choose a place for a new table; nobody sees the table yet. Returns its store, and the rules for it."""
     access, file_options = catalog_access(url, options)
     staged = access.stage()
     files = files_at(staged.location, access, file_options)
@@ -59,7 +60,10 @@ def _staged(url: str, options: StorageOptions) -> tuple[ObjectStore, NewTableRul
 
 
 class NewCatalogStore(CatalogStore):
-    """location: as the catalog chose it. After the commit of version 0 it is like any CatalogStore."""
+    """The store of a table that the catalog does not show yet. After the commit of version 0 it is like any CatalogStore.
+
+    access: creates the table in the catalog. location: the table's root, as the catalog chose it.
+    """
 
     __slots__ = ("_access", "_is_created", "_location")
 
@@ -69,6 +73,7 @@ class NewCatalogStore(CatalogStore):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._is_created or not self._access.is_shared:
+            # Without the access a copy cannot create the table. It can still write data files.
             return super().__reduce__()
         return NewCatalogStore, (self._file_store, self._ledger, self._access, self._location)
 
@@ -80,8 +85,11 @@ class NewCatalogStore(CatalogStore):
         return None
 
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
-        """Raises TableAlreadyExistsError if somebody else has created a table of that name, CatalogRefusedError, and
-        CommitOutcomeUnknownError."""
+        """Put an object. The table's first commit is written, and then the table is created in the catalog.
+
+        Raises TableAlreadyExistsError if somebody else has created a table of that name, CatalogRefusedError, and
+        CommitOutcomeUnknownError.
+        """
         if self._is_created or commit_name(path) is None:
             return super().put_if_absent(path, data, durably=durably)
         self._file_store.put_if_absent(path, data)
@@ -91,7 +99,8 @@ class NewCatalogStore(CatalogStore):
         self._is_created, self._is_tail_known = True, False
 
     def _create(self, data: bytes) -> None:
-        """Repeat the request until it is answered. If an earlier attempt was carried out, the name means our table."""
+        """Create the table in the catalog. The request is repeated until it is answered: if an earlier attempt was carried out,
+        the catalog says that the table exists, and its id is ours. data: the commit of version 0."""
         form = new_table_form(self._location, data)
         for attempt in range(_ATTEMPTS):
             try:
@@ -111,6 +120,7 @@ class NewCatalogStore(CatalogStore):
         )
 
     def _is_ours(self) -> bool:
+        """Whether the table that has the name in the catalog is the one of this store."""
         try:
             return self._access.load().table_id == self.ledger.identity
         except CatalogObjectNotFoundError:  # dropped since

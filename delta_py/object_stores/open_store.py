@@ -65,8 +65,8 @@ def open_store(url: PathLike, options: StorageOptions = NO_OPTIONS) -> ObjectSto
 
 
 def open_or_stage(url: PathLike, options: StorageOptions) -> tuple[ObjectStore, NewTableRules]:
-    """open_store for a write that creates a missing table, and what the table must be like. Raises as open_store; for a name in
-    Unity Catalog as open_or_stage_catalog_table."""
+    """open_store for a write that creates a missing table. Also returns the rules for a new table: NO_RULES unless Unity Catalog
+    will manage it. Raises as open_store; for a name in Unity Catalog as open_or_stage_catalog_table."""
     if not is_name_in_catalog(path_text(url)):
         return open_store(url, options), NO_RULES
     from delta_py.object_stores.new_catalog_table import open_or_stage_catalog_table  # as in open_store
@@ -81,7 +81,7 @@ def coordination_of(store: ObjectStore) -> CoordinatedStore | None:
 
 
 def named_coordination(store: ObjectStore) -> CoordinatedStore:
-    """coordination_of a store that was opened with a coordinator."""
+    """As coordination_of, for callers that have opened the store with a coordinator."""
     coordinated = coordination_of(store)
     assert coordinated is not None, f"{store.root} was opened without a coordinator"
     return coordinated
@@ -103,6 +103,7 @@ def refuse_in_transaction(store: ObjectStore, statement: str, undone: str) -> No
 
 
 def _table_store(root_store: ObjectStore, options: StorageOptions) -> TableStore:
+    """The store of a table whose root is in root_store; if the options name a coordinator, it determines the commits."""
     url = options.get("coordinator")
     if url is not None:
         root_store = CoordinatedStore(root_store, url, options.get("coordinator.transaction"))

@@ -95,6 +95,7 @@ class RemoteStore:
         return replace(self._address, key=self._below(path))
 
     def _below(self, path: str) -> str:
+        """The key of a path that is relative to the root. An empty path gives the prefix of all keys below the root."""
         return f"{self._address.key}/{path}" if self._address.key else path
 
     # ------------------------------------------------------------ reading
@@ -128,7 +129,7 @@ class RemoteStore:
         return connection.run(f"read {path}", lambda: connection.client.get(address.container, address.key))
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        if length == 0:
+        if length == 0:  # a Range header cannot ask for no bytes
             return b""
         address, connection = self._locate(path), self._connection
         return connection.run(f"read {path}", lambda: connection.client.get(address.container, address.key, offset, length))
@@ -145,6 +146,7 @@ class RemoteStore:
         return AbortableFile.over(RemoteOutput(self._connection, self._locate_below_root(path), path))
 
     def open_whole(self, path: str) -> pa.NativeFile:
+        """The same as open_output: no object appears before it is complete."""
         return self.open_output(path)
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
@@ -162,6 +164,7 @@ class RemoteStore:
         return True
 
     def link(self, path: str, new_path: str) -> bool:
+        """Always False: object stores have no links."""
         return False
 
     def put(self, path: str, data: bytes) -> None:

@@ -31,7 +31,7 @@ _PARTS_UNDER_WAY = 4
 class _Stretch:
     """Bytes of an object that were requested together: from `start` to `end` (exclusive). view: their buffer. parts: (start, end,
     future) of each request, in positions of the object; the future returns the number of bytes that arrived. Empty if all bytes
-    are there."""
+    have arrived."""
 
     start: int
     end: int
@@ -68,7 +68,8 @@ class RemoteInput(io.RawIOBase):
             self._size = self._ask_size()
 
     def _finds_tail(self, size_bytes: int) -> bool:
-        """Fetch the end; returns whether the object ends there. The request asks for one byte more, which must not exist."""
+        """Whether the object has exactly this size. This fetches and keeps its end, where a Parquet file has its footer. The
+        request asks for one byte more, which must not exist."""
         start = max(0, size_bytes - _TAIL_BYTES)
         tail = self._get(start, size_bytes - start + 1)
         if len(tail) != size_bytes - start:
@@ -110,7 +111,7 @@ class RemoteInput(io.RawIOBase):
     # ------------------------------------------------------------ ranges
 
     def expect(self, ranges: Sequence[ByteRange]) -> None:
-        """See Prefetcher. The requests start immediately, in other threads."""
+        """Start to fetch ranges that are read next, in other threads. Earlier stretches that overlap none of them are dropped."""
         stretches = [(start, start + length) for start, length in as_stretches(_within(ranges, self._size))]
         self._forget(lambda stretch: any(first < stretch.end and stretch.start < last for first, last in stretches))
         for start, end in stretches:
@@ -127,7 +128,7 @@ class RemoteInput(io.RawIOBase):
         return _Stretch(start, end, view, parts)
 
     def _gaps(self, start: int, end: int) -> list[tuple[int, int]]:
-        """The parts of a stretch that are not fetched yet."""
+        """The parts (start, end) of a range that are neither fetched nor requested yet."""
         gaps, place = [], start
         for stretch in self._available_stretches():
             if stretch.end <= place or stretch.start >= end:
@@ -138,12 +139,12 @@ class RemoteInput(io.RawIOBase):
         return [*gaps, (place, end)] if place < end else gaps
 
     def _available_stretches(self) -> list[_Stretch]:
-        """The stretches that are fetched or requested, in order."""
+        """The stretches that are fetched or requested, and the object's end if it was fetched; sorted by position."""
         tail = [] if self._tail is None else [_Stretch(self._tail[0], self._size, memoryview(self._tail[1]), [])]
         return sorted([*self._stretches, *tail], key=lambda stretch: (stretch.start, stretch.end))
 
     def _forget(self, keep: Callable[[_Stretch], bool]) -> None:
-        """Forget stretches that are not kept, and cancel the requests for them that have not begun."""
+        """Drop the stretches for which `keep` is False, and cancel their requests that have not begun."""
         for stretch in self._stretches:
             if not keep(stretch):
                 for _, _, future in stretch.parts:
@@ -151,7 +152,7 @@ class RemoteInput(io.RawIOBase):
         self._stretches = [stretch for stretch in self._stretches if keep(stretch)]
 
     def _read(self, start: int, length: int) -> bytes | memoryview:
-        """The bytes of a range: from stretches that are being fetched, and otherwise by requests of its own."""
+        """The bytes of a range: from the stretches, and by a request of its own where they have a gap."""
         parts, place, end = list[bytes | memoryview](), start, start + length
         for stretch in self._available_stretches():
             if stretch.end <= place or stretch.start >= end:
@@ -167,14 +168,15 @@ class RemoteInput(io.RawIOBase):
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _content(self, stretch: _Stretch, start: int, end: int) -> memoryview:
-        """The bytes of a stretch, once they have arrived."""
+        """The bytes from `start` to `end` of a stretch; waits until they have arrived."""
         for first, last, future in stretch.parts:
             if first < end and start < last and future.result() != last - first:
                 raise self._was_replaced()
         return stretch.view[start - stretch.start : end - stretch.start]
 
     def _fetch_more(self, start: int, length: int) -> bytes | memoryview:
-        """Read bytes that were not announced; small reads are mostly followed by more reads."""
+        """Read bytes that were not announced. A small read fetches more than it needs, and keeps it as the only stretch, because
+        small reads are mostly followed by reads of the next bytes."""
         if length >= _LEAST_REQUEST_BYTES:
             return self._checked_length(self._get(start, length), length)
         end = min(start + _LEAST_REQUEST_BYTES, self._size)
@@ -191,6 +193,7 @@ class RemoteInput(io.RawIOBase):
         return OSError(f"{self._name} has not the {self._size} bytes that it had when it was opened: it was replaced.")
 
     def _fill(self, start: int, target: memoryview) -> int:
+        """Fetch bytes from `start` into `target`; returns how many arrived."""
         client, address = self._connection.client, self._address
         return self._connection.run(f"read {self._name}", lambda: client.get_into(address.container, address.key, start, target))
 
@@ -200,7 +203,8 @@ class RemoteInput(io.RawIOBase):
 
 
 def _within(ranges: Sequence[ByteRange], size: int) -> list[ByteRange]:
-    """The ranges, limited to the object: a damaged footer must not cause larger requests."""
+    """The ranges, limited to the object: a damaged footer must not cause larger requests. A range outside of the object gets a
+    length that is not positive, and as_stretches leaves it out."""
     return [(max(0, start), min(start + length, size) - max(0, start)) for start, length in ranges]
 
 
@@ -251,7 +255,7 @@ class RemoteOutput(io.RawIOBase):
         self._waiting = []
         for future in self._under_way:
             future.cancel()
-        for future in self._under_way:  # a part that arrives after the abort would stay
+        for future in self._under_way:  # wait for the requests that run: a part that arrives after the abort would stay
             if not future.cancelled():
                 future.exception()
         self._under_way.clear()
@@ -269,9 +273,11 @@ class RemoteOutput(io.RawIOBase):
         super().__del__()
 
     def _part_length(self) -> int:
+        """The length of the next part, in bytes."""
         return _PART_BYTES << (self._part_count // _PARTS_OF_A_LENGTH)
 
     def _or_abort(self, action: Callable[[], None]) -> None:
+        """Run the action; if it fails, abort the upload and raise its error."""
         try:
             action()
         except BaseException:

@@ -26,7 +26,7 @@ from delta_py.storage.store_options import StorageOptions
 T = TypeVar("T")
 
 _PAGE = 1000
-_LARGEST_COPY = 5 * 1024**3  # in one request
+_LARGEST_COPY = 5 * 1024**3  # bytes; S3 copies larger objects only in parts
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 
 
@@ -52,6 +52,7 @@ class S3Client:
         self._condition = _Condition(is_respected=(urlsplit(self._endpoint).hostname or "").endswith(_AMAZON))
 
     def _ask(self, where: str, request: Callable[[], T]) -> T:
+        """Send a request; boto3's errors become those of ObjectClient. where: for messages."""
         return call_aws(where, self._access, request)
 
     # ------------------------------------------------------------ reading
@@ -65,6 +66,7 @@ class S3Client:
             return b""
 
     def _body(self, container: str, key: str, part: dict[str, str]) -> bytes:
+        """The bytes of an object. part: boto3's argument for a range, empty for the whole object."""
         answer = self._s3.get_object(Bucket=container, Key=key, **part, **self._payer)
         with answer["Body"] as body:
             data: bytes = body.read()
@@ -77,6 +79,7 @@ class S3Client:
             return 0
 
     def _fill(self, container: str, key: str, start: int, target: memoryview) -> int:
+        """One request of get_into, without the meaning of its errors."""
         part = {"Range": f"bytes={start}-{start + len(target) - 1}"}
         answer = self._s3.get_object(Bucket=container, Key=key, **part, **self._payer)
         with answer["Body"] as body:
@@ -168,6 +171,9 @@ def _info(listed: dict[str, Any]) -> ObjectInfo:
 
 
 class _MultipartUpload:
+    """An Upload. S3 numbers parts from 1, ObjectClient from 0. `_tags`: by ObjectClient's numbers, the ETags of the parts, with
+    which S3 joins them."""
+
     def __init__(self, owner: S3Client, container: str, key: str, upload_id: str) -> None:
         self._owner, self._container, self._key = owner, container, key
         self._where = f"{container}/{key}"
@@ -189,23 +195,24 @@ class _MultipartUpload:
         try:
             self._owner._ask(self._where, lambda: s3.complete_multipart_upload(MultipartUpload=parts, **self._named))
         except FileNotFoundError:  # the upload no longer exists: an earlier request has finished it, and its answer was lost
-            self._owner.size(self._container, self._key)
+            self._owner.size(self._container, self._key)  # raises if there is no such object
 
     def abort(self) -> None:
         s3 = self._owner._s3
         try:
             self._owner._ask(self._where, lambda: s3.abort_multipart_upload(**self._named))
-        except FileNotFoundError:
+        except FileNotFoundError:  # the upload is already finished or aborted
             return
 
 
 class _Condition:
-    """Whether the endpoint respects `If-None-Match: *`. Once that is known, it is not tested again."""
+    """Whether the endpoint respects `If-None-Match: *`. Once it has passed the test, it is not tested again."""
 
     def __init__(self, *, is_respected: bool) -> None:
         self._is_respected, self._lock = is_respected, threading.Lock()
 
     def check(self, probe: Callable[[], None]) -> None:
+        """probe: tests the endpoint, and raises if it ignores the condition."""
         if self._is_respected:
             return
         with self._lock:

@@ -7,11 +7,11 @@ complete).
 
     put_if_absent("_delta_log/00..7.json")
       bytes -> _delta_log/.tmp/00..7.json.<uuid>          nobody reads it there
-      item, if there is none of that key                  from here on the commit stands
+      item, if there is none of that key                  from here on the commit is a version of the table
       bytes -> _delta_log/00..7.json;  item: complete     the next reader or writer does it if this writer died
 
-Between the second step and the third, a commit stands that no listing shows. So before the log is listed, and before a commit is
-tried, the newest item is read, and an incomplete one is completed.
+Between the second step and the third, the table has a version that no listing shows. So before the log is listed, and before a
+commit is tried, the newest item is read, and an incomplete one is completed.
 """
 
 from __future__ import annotations
@@ -60,11 +60,13 @@ class CommitTable:
         self._client = aws_client("dynamodb", self._access)
 
     def find(self, file_name: str) -> CommitEntry | None:
+        """None if there is no item with this key."""
         key = {"tablePath": {"S": self._table_path}, "fileName": {"S": file_name}}
         answer = self._ask(lambda: self._client.get_item(TableName=self._name, Key=key, ConsistentRead=True))
         return _entry(answer["Item"]) if answer.get("Item") else None
 
     def newest(self) -> CommitEntry | None:
+        """The newest commit: the greatest file name, because names of commits sort by version. None if the table has no item."""
         answer = self._ask(
             lambda: self._client.query(
                 TableName=self._name,
@@ -135,7 +137,7 @@ class DynamoDbStore(RemoteStore):
         if log_name is None or log_name.kind is not LogKind.COMMIT:
             self._put_other(path, data)
             return
-        if self._exists(path):
+        if self._exists(path):  # items of commits that are published expire, so an item that is missing proves nothing
             raise FileExistsError(errno.EEXIST, "There is an object of that name", path)
         self._check_before(log_name.version, name)
         # The three steps of the module's docstring: the bytes, the item, the bytes again under the commit's own name.
@@ -146,7 +148,7 @@ class DynamoDbStore(RemoteStore):
             self._finish(entry, data)
         except FileExistsError:
             raise
-        except (OSError, StorageError) as error:  # the commit stands; the next reader or writer finishes it
+        except (OSError, StorageError) as error:  # the commit has succeeded; the next reader or writer finishes it
             _log.warning("%s: commit %s is decided, and not yet at its place: %s", self.root, name, error)
 
     def _put_other(self, path: str, data: bytes) -> None:
@@ -158,8 +160,8 @@ class DynamoDbStore(RemoteStore):
 
     def _check_before(self, version: int, name: str) -> None:
         """Check that the previous commit is at its place, and complete it if necessary. Raises StorageError if it is missing,
-        because this commit would leave a gap."""
-        if version == 0:
+        because this commit would leave a gap. version, name: of the commit that is tried."""
+        if version == 0:  # there is no previous commit, but perhaps an item of a deleted table
             old_entry = self._run("look for", lambda: self._commits.find(name))
             if old_entry is not None and old_entry.is_complete and not self._exists(f"{LOG_DIRECTORY}/{name}"):
                 raise StorageError(
@@ -179,8 +181,11 @@ class DynamoDbStore(RemoteStore):
             )
 
     def _decide(self, entry: CommitEntry) -> None:
-        """Raises FileExistsError if another writer's commit has the version; then that commit is at its place. Raises NotAnswered
-        if the table neither confirmed nor refused, and has no item."""
+        """Make the commit a version of the table, by adding its item.
+
+        Raises FileExistsError if another writer's commit has the version; then that commit is at its place. Raises NotAnswered
+        if DynamoDB neither confirmed nor refused, and has no item.
+        """
         try:
             self._connection.once(lambda: self._commits.add(entry))
         except FileExistsError:
@@ -190,7 +195,8 @@ class DynamoDbStore(RemoteStore):
                 raise
 
     def _settle(self, ours: CommitEntry) -> bool:
-        """Whether the version is decided, in our favour. Raises FileExistsError if another writer has it."""
+        """Read who has the version, after an attempt that did not simply succeed. Returns True if our item is there, False if
+        there is no item. Raises FileExistsError if another writer's item is there, after putting that commit to its place."""
         entry = self._run("look for", lambda: self._commits.find(ours.file_name))
         if entry is None:
             return False
@@ -228,6 +234,7 @@ class DynamoDbStore(RemoteStore):
         self._run("complete", lambda: self._commits.complete(entry))
 
     def _bytes_of(self, entry: CommitEntry) -> bytes:
+        """The content of a commit, from its temporary object. Raises StorageError if that is missing."""
         try:
             return self.read(f"{LOG_DIRECTORY}/{entry.temp_path}")
         except FileNotFoundError as error:
@@ -247,4 +254,5 @@ class DynamoDbStore(RemoteStore):
         return True
 
     def _run(self, verb: str, call: Any) -> Any:
+        """Send a request to DynamoDB, and repeat it until it is answered. verb: what it does, for messages."""
         return self._connection.run(f"{verb} a commit of {self.root} in DynamoDB", call)

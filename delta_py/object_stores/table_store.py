@@ -36,7 +36,11 @@ class TableStore:
         return self.root_store.is_remote
 
     def _holder(self, path: str) -> tuple[ObjectStore, str]:
-        """The store of a file, and the file's name there."""
+        """The store that reads a file, and the file's name in that store.
+
+        The root's store reads paths of this machine, and URLs of its own kind of store and account. Any other URL gets a store of
+        its own: for the directory of the file, with the same options.
+        """
         if kind_of(path) is None:
             return self.root_store, path
         if kind_of(self.root) is not None and address_of(path).service == address_of(self.root).service:
@@ -93,17 +97,20 @@ class TableStore:
 
 @dataclass(frozen=True, slots=True)
 class NewTableRules:
-    """Properties of a new table, and features as `delta.feature.<name>`. required: by its catalog; suggested: defaults."""
+    """Properties of a new table, and features as `delta.feature.<name>`. required: the catalog demands them. suggested: the
+    catalog's defaults, which the table need not have."""
 
     required: Mapping[str, str] = field(default_factory=dict)
     suggested: Mapping[str, str] = field(default_factory=dict)
 
     def properties(self, stated: Mapping[str, str] | None) -> dict[str, str]:
-        """The properties of a new table for which a caller states these. A stated one takes precedence, and is checked later."""
+        """The properties of a new table: the required ones and those that the caller states. A stated value takes precedence;
+        what the catalog requires is checked later."""
         return {**self.required, **(stated or {})}
 
     def defaults(self, stated: Mapping[str, str] | None) -> dict[str, str]:
-        """The same for defaults, which apply where the table has no other value."""
+        """The defaults of a new table: the suggested ones and those that the caller states, which take precedence. They apply
+        where the table has no other value."""
         return {**self.suggested, **(stated or {})}
 
 

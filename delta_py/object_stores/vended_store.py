@@ -24,7 +24,7 @@ class VendedCredentials(Protocol):
 
 
 class VendedStore(RemoteStore):
-    """options: all other storage options."""
+    """options: the storage options without the credentials."""
 
     __slots__ = ("_credentials", "_other_options")
 
@@ -33,6 +33,7 @@ class VendedStore(RemoteStore):
         super().__init__(root, self._merged(root))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """A copy that may not renew the credentials is a plain RemoteStore with those that are valid now."""
         if self._credentials.is_shared:
             return VendedStore, (self.root, self._other_options, self._credentials)
         return RemoteStore, (self.root, self.options)
@@ -49,6 +50,8 @@ class VendedStore(RemoteStore):
         return super()._connection
 
     def _renew(self) -> None:
+        """Get the credentials, which the catalog's client caches while they are valid. If they are new, drop the connection that
+        was made with the old ones."""
         options = self._merged(self.root)
         if options != self._options:
             drop_connection(self._address.kind, self._address.account, self._options)
