@@ -40,7 +40,7 @@ _TIMEOUT_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
 _PAGE = 5000
 _ONE_REQUEST_BYTES = 5 * 1024**3  # the SDK never splits a request
-_DIRECTORY = "hdi_isfolder"  # the metadata key that marks a blob as a directory of a hierarchical namespace
+_DIRECTORY_MARK = "hdi_isfolder"  # the metadata key that marks a blob as a directory of a hierarchical namespace
 _DATA_LAKE_HOST = re.compile(r"^(https?://[^./]+)\.dfs\.")  # the Blob service has the same data
 _UNREACHABLE = ("Failed to establish", "Failed to resolve")
 _CURES = {
@@ -69,10 +69,10 @@ class AzureClient:
             "max_single_get_size": _ONE_REQUEST_BYTES,
             "max_chunk_get_size": _ONE_REQUEST_BYTES,
         }
-        text = options.get("azure.connection_string")
+        connection_string = options.get("azure.connection_string")
         try:
-            if text is not None:
-                self._service = BlobServiceClient.from_connection_string(text, **settings)
+            if connection_string is not None:
+                self._service = BlobServiceClient.from_connection_string(connection_string, **settings)
             else:
                 self._service = BlobServiceClient(_endpoint(account, options), _credential(account, options), **settings)
         except (ValueError, AzureError) as error:
@@ -87,9 +87,10 @@ class AzureClient:
 
     def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
         blob = self._container(container).get_blob_client(key)
-        part: dict[str, Any] = {} if start == 0 and length is None else {"offset": start, "length": length}
+        range_arguments: dict[str, Any] = {} if start == 0 and length is None else {"offset": start, "length": length}
         try:
-            return self._ask(f"{container}/{key}", lambda: bytes(blob.download_blob(**part, max_concurrency=1).readall()))
+            where = f"{container}/{key}"
+            return self._ask(where, lambda: bytes(blob.download_blob(**range_arguments, max_concurrency=1).readall()))
         except BeyondTheEnd:
             return b""
 
@@ -106,7 +107,7 @@ class AzureClient:
         """`start` is not used: the store lists all names that begin with the prefix."""
         client = self._container(container)
 
-        def ask() -> ListedPage:
+        def request_page() -> ListedPage:
             listing = (client.list_blobs if deep else client.walk_blobs)(
                 name_starts_with=prefix, include=["metadata"], results_per_page=_PAGE
             )
@@ -114,7 +115,7 @@ class AzureClient:
             objects = [_info(blob) for blob in next(pages, ()) if _is_object(blob)]
             return ListedPage(objects, pages.continuation_token or None)
 
-        return self._ask(f"{container}/{prefix}", ask)
+        return self._ask(f"{container}/{prefix}", request_page)
 
     # ------------------------------------------------------------ writing
 
@@ -158,19 +159,19 @@ class AzureClient:
         except ResourceExistsError as error:
             if error.error_code == "BlobAlreadyExists":
                 raise FileExistsError(errno.EEXIST, "There is an object of that name", where) from error
-            raise self._meaning(where, error) from error
+            raise self._status_error(where, error) from error
         except ResourceModifiedError as error:  # 412: the condition is not met
             raise FileExistsError(errno.EEXIST, "There is an object of that name", where) from error
         except ResourceNotFoundError as error:
             if error.error_code == "ContainerNotFound":
-                raise self._meaning(where, error) from error
+                raise self._status_error(where, error) from error
             raise FileNotFoundError(2, "No such object", where) from error
         except ClientAuthenticationError as error:
-            raise self._no_credentials(where, error) from error
+            raise self._credentials_error(where, error) from error
         except HttpResponseError as error:
             if error.status_code == 416:
                 raise BeyondTheEnd from error
-            raise self._meaning(where, error) from error
+            raise self._status_error(where, error) from error
         except ServiceRequestError as error:
             is_unreachable = any(words in str(error) for words in _UNREACHABLE)
             cure = _ENDPOINT_CURE if is_unreachable else None
@@ -180,7 +181,7 @@ class AzureClient:
         except (AzureError, ValueError) as error:  # ValueError: the answer is not one that the store would send
             raise NotAnswered(self._error_text(error)) from error
 
-    def _meaning(self, where: str, error: HttpResponseError) -> Exception:
+    def _status_error(self, where: str, error: HttpResponseError) -> Exception:
         """The exception for an error status: StorageError if the status is a refusal, otherwise NotAnswered."""
         status = int(error.status_code or 0)
         if status not in REFUSALS:
@@ -193,11 +194,11 @@ class AzureClient:
             code=str(error.error_code),
         )
 
-    def _no_credentials(self, where: str, error: ClientAuthenticationError) -> Exception:
+    def _credentials_error(self, where: str, error: ClientAuthenticationError) -> Exception:
         """The error for a token that could not be obtained. An error with a status is the answer of the store or of the token
         service."""
         if error.status_code is not None:
-            return self._meaning(where, error)
+            return self._status_error(where, error)
         return StorageError(f"There are no credentials for {where}: {self._error_text(error)}. {_NO_CREDENTIALS}", where=where)
 
     def _error_text(self, error: Exception) -> str:
@@ -210,26 +211,27 @@ def _endpoint(account: str, options: StorageOptions) -> str:
     endpoint = options.get("azure.endpoint")
     if endpoint is not None:
         return _DATA_LAKE_HOST.sub(r"\1.blob.", endpoint)
-    name = account or options.get("azure.account_name")
-    if not name:
+    account_name = account or options.get("azure.account_name")
+    if not account_name:
         raise InvalidOptionError(
             "An az:// URL names a container and not its storage account. Give the option azure.account_name, or write "
             "abfss://container@account.dfs.core.windows.net/path.",
             option="azure.account_name",
         )
-    return f"https://{azure_host(name, 'blob')}"
+    return f"https://{azure_host(account_name, 'blob')}"
 
 
 def _credential(account: str, options: StorageOptions) -> Any:
     """The credential for the SDK's client: from the options; from the environment if they have none; None for public containers.
     account: as in Address, so the rest of a host name may follow the account's name."""
-    key, token, secret = (options.get(f"azure.{name}") for name in ("account_key", "sas_token", "client_secret"))
+    account_key, sas_token = options.get("azure.account_key"), options.get("azure.sas_token")
+    client_secret = options.get("azure.client_secret")
     if options.flag("azure.anonymous"):
         return None
-    if key is not None:
-        return {"account_name": account.partition(".")[0] or options.get("azure.account_name"), "account_key": key}
-    if token is not None:
-        return token.removeprefix("?")
+    if account_key is not None:
+        return {"account_name": account.partition(".")[0] or options.get("azure.account_name"), "account_key": account_key}
+    if sas_token is not None:
+        return sas_token.removeprefix("?")
     try:
         from azure import identity
     except ModuleNotFoundError as error:
@@ -239,14 +241,14 @@ def _credential(account: str, options: StorageOptions) -> Any:
             package="azure-identity",
         ) from error
     client_id = options.get("azure.client_id")
-    if secret is not None:
+    if client_secret is not None:
         tenant = options.get("azure.tenant_id")
         if tenant is None or client_id is None:
             raise InvalidOptionError(
                 "azure.client_secret is of an application: azure.tenant_id and azure.client_id say which. Give all three.",
                 option="azure.client_secret",
             )
-        return identity.ClientSecretCredential(tenant, client_id, secret)
+        return identity.ClientSecretCredential(tenant, client_id, client_secret)
     if options.flag("azure.managed_identity"):
         return identity.ManagedIdentityCredential(**({} if client_id is None else {"client_id": client_id}))
     return identity.DefaultAzureCredential()
@@ -254,7 +256,7 @@ def _credential(account: str, options: StorageOptions) -> Any:
 
 def _is_object(listed: Any) -> bool:
     """Whether it is an object: neither a prefix of more names (BlobPrefix), nor a directory of a hierarchical namespace."""
-    return hasattr(listed, "size") and (listed.metadata or {}).get(_DIRECTORY) != "true"
+    return hasattr(listed, "size") and (listed.metadata or {}).get(_DIRECTORY_MARK) != "true"
 
 
 def _info(blob: Any) -> ObjectInfo:

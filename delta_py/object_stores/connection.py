@@ -67,11 +67,11 @@ class Connection:
 
     def map(self, call: Callable[[U], T], items: Iterable[U]) -> list[T]:
         """Run all calls in parallel; returns the results in the order of the items. Raises the first error."""
-        waiting = [self.submit(lambda item=item: call(item)) for item in items]  # type: ignore[misc]
+        futures = [self.submit(lambda item=item: call(item)) for item in items]  # type: ignore[misc]
         try:
-            return [future.result() for future in waiting]
+            return [future.result() for future in futures]
         finally:
-            for future in waiting:  # after an error the calls that have not begun are not needed
+            for future in futures:  # after an error the calls that have not begun are not needed
                 future.cancel()
 
 
@@ -95,7 +95,7 @@ def drop_connection(kind: StoreKind, account: str, options: StorageOptions) -> N
         _connections.pop((kind, account, options), None)
 
 
-def _forget() -> None:
+def _forget_connections_of_parent() -> None:
     """Drop the parent's connections in a forked process, which shares their sockets with the parent and has none of their
     threads. The lock is a new one, because a thread of the parent may have held it during the fork."""
     global _lock
@@ -103,7 +103,7 @@ def _forget() -> None:
     _lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_forget_connections_of_parent)
 
 
 def _client(kind: StoreKind, account: str, options: StorageOptions) -> ObjectClient:

@@ -26,7 +26,7 @@ from delta_py.storage.store_options import StorageOptions
 T = TypeVar("T")
 
 _PAGE = 1000
-_LARGEST_COPY = 5 * 1024**3  # bytes; S3 copies larger objects only in parts
+_LARGEST_COPY_BYTES = 5 * 1024**3  # S3 copies larger objects only in parts
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 
 
@@ -59,29 +59,29 @@ class S3Client:
 
     def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
         last = "" if length is None else start + length - 1
-        part = {} if start == 0 and length is None else {"Range": f"bytes={start}-{last}"}
+        range_argument = {} if start == 0 and length is None else {"Range": f"bytes={start}-{last}"}
         try:
-            return self._ask(f"{container}/{key}", lambda: self._body(container, key, part))
+            return self._ask(f"{container}/{key}", lambda: self._read_object(container, key, range_argument))
         except BeyondTheEnd:
             return b""
 
-    def _body(self, container: str, key: str, part: dict[str, str]) -> bytes:
-        """The bytes of an object. part: boto3's argument for a range, empty for the whole object."""
-        answer = self._s3.get_object(Bucket=container, Key=key, **part, **self._payer)
+    def _read_object(self, container: str, key: str, range_argument: dict[str, str]) -> bytes:
+        """The bytes of an object. range_argument: boto3's argument for a range, empty for the whole object."""
+        answer = self._s3.get_object(Bucket=container, Key=key, **range_argument, **self._payer)
         with answer["Body"] as body:
             data: bytes = body.read()
         return data
 
     def get_into(self, container: str, key: str, start: int, target: memoryview) -> int:
         try:
-            return self._ask(f"{container}/{key}", lambda: self._fill(container, key, start, target))
+            return self._ask(f"{container}/{key}", lambda: self._read_into(container, key, start, target))
         except BeyondTheEnd:
             return 0
 
-    def _fill(self, container: str, key: str, start: int, target: memoryview) -> int:
+    def _read_into(self, container: str, key: str, start: int, target: memoryview) -> int:
         """One request of get_into, without the meaning of its errors."""
-        part = {"Range": f"bytes={start}-{start + len(target) - 1}"}
-        answer = self._s3.get_object(Bucket=container, Key=key, **part, **self._payer)
+        range_argument = {"Range": f"bytes={start}-{start + len(target) - 1}"}
+        answer = self._s3.get_object(Bucket=container, Key=key, **range_argument, **self._payer)
         with answer["Body"] as body:
             filled = 0
             while read := body.readinto(target[filled : filled + PIECE_BYTES]):
@@ -138,7 +138,7 @@ class S3Client:
 
     @property
     def copies_up_to(self) -> int:
-        return _LARGEST_COPY
+        return _LARGEST_COPY_BYTES
 
     def copy(self, container: str, key: str, to_container: str, to_key: str) -> None:
         arguments = {"Bucket": to_container, "Key": to_key, "CopySource": {"Bucket": container, "Key": key}, **self._payer}
@@ -171,14 +171,14 @@ def _info(listed: dict[str, Any]) -> ObjectInfo:
 
 
 class _MultipartUpload:
-    """An Upload. S3 numbers parts from 1, ObjectClient from 0. `_tags`: by ObjectClient's numbers, the ETags of the parts, with
+    """An Upload. S3 numbers parts from 1, ObjectClient from 0. `_etags`: by ObjectClient's numbers, the ETags of the parts, with
     which S3 joins them."""
 
     def __init__(self, owner: S3Client, container: str, key: str, upload_id: str) -> None:
         self._owner, self._container, self._key = owner, container, key
         self._where = f"{container}/{key}"
-        self._named = {"Bucket": container, "Key": key, "UploadId": upload_id, **owner._payer}
-        self._tags: dict[int, str] = {}
+        self._upload_arguments = {"Bucket": container, "Key": key, "UploadId": upload_id, **owner._payer}
+        self._etags: dict[int, str] = {}
 
     @property
     def takes_many(self) -> bool:
@@ -186,21 +186,21 @@ class _MultipartUpload:
 
     def put_part(self, number: int, data: bytes) -> None:
         s3 = self._owner._s3
-        answer = self._owner._ask(self._where, lambda: s3.upload_part(**self._named, PartNumber=number + 1, Body=data))
-        self._tags[number] = answer["ETag"]
+        answer = self._owner._ask(self._where, lambda: s3.upload_part(**self._upload_arguments, PartNumber=number + 1, Body=data))
+        self._etags[number] = answer["ETag"]
 
     def finish(self, count: int) -> None:
-        parts = {"Parts": [{"PartNumber": number + 1, "ETag": self._tags[number]} for number in range(count)]}
+        parts = {"Parts": [{"PartNumber": number + 1, "ETag": self._etags[number]} for number in range(count)]}
         s3 = self._owner._s3
         try:
-            self._owner._ask(self._where, lambda: s3.complete_multipart_upload(MultipartUpload=parts, **self._named))
+            self._owner._ask(self._where, lambda: s3.complete_multipart_upload(MultipartUpload=parts, **self._upload_arguments))
         except FileNotFoundError:  # the upload no longer exists: an earlier request has finished it, and its answer was lost
             self._owner.size(self._container, self._key)  # raises if there is no such object
 
     def abort(self) -> None:
         s3 = self._owner._s3
         try:
-            self._owner._ask(self._where, lambda: s3.abort_multipart_upload(**self._named))
+            self._owner._ask(self._where, lambda: s3.abort_multipart_upload(**self._upload_arguments))
         except FileNotFoundError:  # the upload is already finished or aborted
             return
 

@@ -35,7 +35,7 @@ class TableStore:
     def is_remote(self) -> bool:
         return self.root_store.is_remote
 
-    def _holder(self, path: str) -> tuple[ObjectStore, str]:
+    def _store_and_name(self, path: str) -> tuple[ObjectStore, str]:
         """The store that reads a file, and the file's name in that store.
 
         The root's store reads paths of this machine, and URLs of its own kind of store and account. Any other URL gets a store of
@@ -57,15 +57,15 @@ class TableStore:
         return self.root_store.list_recursive(directory)
 
     def read(self, path: str) -> bytes:
-        store, name = self._holder(path)
+        store, name = self._store_and_name(path)
         return store.read(name)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        store, name = self._holder(path)
+        store, name = self._store_and_name(path)
         return store.read_range(name, offset, length)
 
     def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
-        store, name = self._holder(path)
+        store, name = self._store_and_name(path)
         return store.open_input(name, size_bytes, is_sure=is_sure)
 
     def open_output(self, path: str) -> pa.NativeFile:
@@ -76,7 +76,7 @@ class TableStore:
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
         if isinstance(source, TableStore):
-            source, source_path = source._holder(source_path)
+            source, source_path = source._store_and_name(source_path)
         return self.root_store.copy_from(source, source_path, path, size_bytes)
 
     def link(self, path: str, new_path: str) -> bool:
@@ -103,15 +103,15 @@ class NewTableRules:
     required: Mapping[str, str] = field(default_factory=dict)
     suggested: Mapping[str, str] = field(default_factory=dict)
 
-    def properties(self, stated: Mapping[str, str] | None) -> dict[str, str]:
-        """The properties of a new table: the required ones and those that the caller states. A stated value takes precedence;
-        what the catalog requires is checked later."""
-        return {**self.required, **(stated or {})}
+    def properties(self, caller_values: Mapping[str, str] | None) -> dict[str, str]:
+        """The properties of a new table: the required ones and the caller's, which take precedence. Whether these satisfy the
+        catalog is checked later."""
+        return {**self.required, **(caller_values or {})}
 
-    def defaults(self, stated: Mapping[str, str] | None) -> dict[str, str]:
-        """The defaults of a new table: the suggested ones and those that the caller states, which take precedence. They apply
+    def defaults(self, caller_values: Mapping[str, str] | None) -> dict[str, str]:
+        """The defaults of a new table: the suggested ones and the caller's, which take precedence. They apply
         where the table has no other value."""
-        return {**self.suggested, **(stated or {})}
+        return {**self.suggested, **(caller_values or {})}
 
 
 NO_RULES = NewTableRules()
