@@ -79,13 +79,14 @@ def is_name_in_catalog(url: str) -> bool:
 
 
 def address_of(url: str) -> Address:
-    """Raises InvalidOptionError for a URL without a container, or with credentials in it."""
+    """The place that the URL of an object store names. Raises InvalidOptionError for a URL without a container, or with
+    credentials in it."""
     parts, kind = _URL.fullmatch(url), kind_of(url)
     assert parts is not None and kind is not None, "ask kind_of first"
     if not can_be_name(url):
         raise _unusable(shown(url), "It contains characters that no object name can contain.")
     scheme, authority, key = parts[1].lower(), parts[2], parts[3].rstrip("/")
-    if kind == "az" and scheme != "az":
+    if kind == "az" and scheme != "az":  # only az:// leaves out the account: abfss://container@account.dfs.core.windows.net/path
         named = _AZURE_HOST.fullmatch(authority)
         if named is None:
             raise _unusable(url, f"An {scheme} URL is {scheme}://container@account.dfs.core.windows.net/path.")
@@ -161,6 +162,7 @@ def in_reach(root: str, other: str) -> bool:
 
 
 def _literal(text: str) -> str:
+    """A pattern that matches exactly this text: every character as its code point, so that none has a special meaning."""
     return "".join(f"\\x{{{ord(letter):x}}}" for letter in text)
 
 

@@ -73,6 +73,7 @@ def discard(sink: pa.NativeFile) -> None:
 
 
 def is_prefetching(source: pa.NativeFile) -> bool:
+    """Whether expect_ranges has an effect on the file."""
     return isinstance(source, PrefetchingFile)
 
 

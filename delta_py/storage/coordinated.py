@@ -57,7 +57,8 @@ T = TypeVar("T")
 
 _log = logging.getLogger("delta_py")
 
-_NOTES = (f"{LEASE_DIRECTORY}/", f"{CLONE_DIRECTORY}/")  # files for VACUUM, which ignores transactions
+# Files that tell VACUUM what it must not delete. They belong to no version of the table.
+_NOTES = (f"{LEASE_DIRECTORY}/", f"{CLONE_DIRECTORY}/")
 
 
 def place_of(root: str) -> str:
@@ -171,7 +172,8 @@ class CoordinatedStore:
 
     def _from_either(self, path: str, read: Callable[[str], T]) -> T:
         """Read a commit where the ledger says it is staged, or else at its published place: it may have been published since
-        then. If it is at neither place, it may have been ratified since the ledger's last answer."""
+        then. If it is at neither place, it may have been ratified since the ledger's last answer, so the ledger is asked again. A
+        version that is not ratified counts as missing, even if a file has its name. read: takes the path to read from."""
         name = commit_name(path)
         if name is None:
             return read(path)
@@ -194,7 +196,7 @@ class CoordinatedStore:
                 return read(staged)
             except FileNotFoundError:
                 if base is not None and name is not None and name.version > base:
-                    raise  # the commit at that place belongs to another writer
+                    raise  # it is the transaction's own commit; a published one of this version belongs to another writer
         return read(path)
 
     # ------------------------------------------------------------ commits
@@ -238,7 +240,8 @@ class CoordinatedStore:
         return False
 
     def _check_unmanaged(self) -> None:
-        """Raises UnsupportedOperationError if nobody may commit to the table without the ledger."""
+        """Called before a commit that the ledger does not ratify. Raises UnsupportedOperationError if nobody may commit to the
+        table without the ledger."""
 
     def ratify(self, staged: Sequence[Ratified]) -> None:
         """Make staged commits versions of the table, or none of them. Raises VersionTakenError, CoordinatorContendedError, and
@@ -258,7 +261,7 @@ class CoordinatedStore:
             commits = (replace(commit, content=None) for commit in staged)  # the content need not stay in memory
             self._tail = replace(tail, version=staged[-1].version, commits=(*tail.commits, *commits))
         else:
-            self._is_tail_known = False
+            self._is_tail_known = False  # the last answer lacks commits of other writers: ask again when it is needed
         publication.later(self)
 
     def check_place(self, version: int) -> None:
@@ -282,8 +285,9 @@ class CoordinatedStore:
             )
 
     def propose(self, version: int, data: bytes, described: bytes) -> None:
-        """Add a commit to the transaction. described: as in Proposed. Raises FileExistsError if the transaction already has a
-        commit of that version; UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
+        """Add a commit to the transaction. described: as in Proposed, what the commit depends on and its content without the
+        version, as JSON. Raises FileExistsError if the transaction already has a commit of that version;
+        UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
         assert self.transaction is not None
         if self.tail() is None:
             cure = "Set its property delta.feature.catalogManaged to supported" if version else "Create it"
@@ -303,7 +307,7 @@ class CoordinatedStore:
 
     def stage(self, version: int, data: bytes) -> Ratified:
         """Write a commit to the directory of staged commits. Raises OSError, CorruptTableError."""
-        if self.transaction is None:
+        if self.transaction is None:  # other writers may commit the version that a transaction only proposes
             self.check_place(version)
         name = staged_commit_name(version, str(uuid.uuid4()))
         self._file_store.put(f"{STAGED_DIRECTORY}/{name}", data)
@@ -352,6 +356,7 @@ class CoordinatedStore:
                 ) from None
 
     def _is_same(self, staged: str, place: str) -> bool:
+        """Whether the file at a ratified commit's place in the log is that commit. staged, place: the paths of both."""
         try:
             return self._file_store.read(staged) == self._file_store.read(place)
         except FileNotFoundError:
@@ -360,8 +365,9 @@ class CoordinatedStore:
     # ------------------------------------------------------------ everything else
 
     def _check_published(self, path: str) -> None:
-        """Raises StorageError for a checkpoint or a compaction of versions that are not published yet.
-        Protocol: Maintenance Operations on Catalog-managed Tables.
+        """Raises StorageError if the path is that of a checkpoint or a compaction of versions that are not published yet, and
+        cannot be published now; UnsupportedOperationError for a file of the log in a transaction. Protocol: Maintenance
+        Operations on Catalog-managed Tables.
         """
         directory, _, text = path.rpartition("/")
         self._refuse_in_transaction(path)
@@ -384,6 +390,8 @@ class CoordinatedStore:
         return tail is not None and bool(tail.commits) and version >= tail.commits[0].version
 
     def _refuse_in_transaction(self, path: str) -> None:
+        """Raises UnsupportedOperationError for a file of the log in a transaction, which proposes commits and writes nothing else
+        to the log."""
         is_of_log = path.startswith(f"{LOG_DIRECTORY}/") and not path.startswith(_NOTES)
         if self.transaction is not None and is_of_log:
             raise UnsupportedOperationError(
@@ -428,6 +436,7 @@ def commit_name(path: str) -> LogName | None:
 
 
 def _as_published(commit: Ratified) -> ObjectInfo:
+    """A ratified commit as a listing shows it once it is published."""
     return ObjectInfo(f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}", commit.size_bytes, commit.time_ms)
 
 
@@ -443,6 +452,7 @@ def _merged(listed: Iterator[ObjectInfo], staged: list[ObjectInfo], newest: int,
 
 
 def _last_version(info: ObjectInfo) -> int:
+    """The newest version that a file of the log covers; 0 for other files, so that they are always listed."""
     name = parse_log_name(info.path.rpartition("/")[2])
     if name is None:
         return 0

@@ -55,6 +55,8 @@ def _steps(link: str) -> set[str]:
             if error.errno not in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR):  # not a link, or no such file
                 raise
             return steps
+        # Only the directory is resolved: if the target is a link itself, it is a step of its own. A target that ends with `..`
+        # has no name that could be a link.
         directory, name = os.path.split(target)
         link = os.path.realpath(target) if name in ("", ".", "..") else os.path.join(os.path.realpath(directory), name)
         if link in steps:

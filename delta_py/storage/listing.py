@@ -17,7 +17,7 @@ from delta_py.storage.store import ObjectInfo, ObjectStore
 # path: below the root. size: bytes. modification_time: ms since 1970.
 LISTED_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64()), ("modification_time", pa.int64())])
 
-_AT_ONCE = 10_000
+_AT_ONCE = 10_000  # objects per record batch: only so many exist as Python objects at a time
 
 
 def listed_objects(store: ObjectStore, directory: str = "") -> pa.Table:

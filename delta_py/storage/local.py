@@ -29,6 +29,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 _WRITE_BYTES = 256 * 1024
 # With these errors the system says that it did not create the link, and never will.
 _REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EMLINK, errno.ENAMETOOLONG}
+# With these errors the file system says that it has no hard links.
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
@@ -222,7 +223,7 @@ class LocalStore:
 
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
         name = self._locate_below_root(path)
-        if os.path.lexists(name):
+        if os.path.lexists(name):  # saves the temporary file; whether the name is free is decided by the link
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
         try:
             temporary = _write_temporary(name, data, durably=durably)
@@ -242,6 +243,8 @@ class LocalStore:
         _remove(self._locate_below_root(path))
 
     def _link(self, temporary: str, name: str) -> None:
+        """Give a temporary file its name. Raises FileExistsError if the name is taken; StorageError if nothing was created, and
+        never will be; other OSErrors if that is not known."""
         try:
             os.link(temporary, name)
         except FileExistsError:
@@ -289,7 +292,8 @@ class _DurableFile(io.FileIO):
     names."""
 
     def __init__(self, name: str) -> None:
-        """Raises OSError for a link in its place, which is not followed, and for a pipe."""
+        """name: replaces a regular file of that name. Raises OSError if the name is a link, which is not followed, or a pipe,
+        which would block."""
         super().__init__(name, "w", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666))
         self._directory = os.path.dirname(name)
 
@@ -308,8 +312,8 @@ class _DurableFile(io.FileIO):
 
 
 class _WholeFile(_DurableFile):
-    """A new file that gets its name when it is closed. If it is aborted, or garbage-collected before it is closed, it leaves
-    nothing."""
+    """A new file that gets its name when it is closed; before, its name ends with `.part`. If it is aborted, or garbage-collected
+    before it is closed, it leaves nothing."""
 
     def __init__(self, name: str) -> None:
         directory, base = os.path.split(name)
@@ -334,7 +338,7 @@ class _WholeFile(_DurableFile):
 
     def __del__(self) -> None:
         """Python closes garbage-collected files, and an incomplete file of a writer that failed must not get its name."""
-        if hasattr(self, "_directory"):
+        if hasattr(self, "_directory"):  # it was opened successfully
             self.abort()
 
 
@@ -376,14 +380,15 @@ def _write_all(file: io.FileIO, data: bytes) -> None:
 
 
 def _write_some(write: Any, view: memoryview) -> None:
-    """Write all of `view`: one system call writes at most about 2 GiB and may write less."""
+    """Write all of `view` by repeated calls: one system call writes at most about 2 GiB and may write less. write: returns how
+    many bytes it wrote."""
     while view:
         view = view[write(view) :]
 
 
 def _info(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
-    """None for a directory, and for a file that was deleted since it was listed. A circular link is listed: reading it raises an
-    error."""
+    """A file as a listing shows it; None for a directory, and for a file that was deleted since it was listed. A circular link is
+    listed: reading it raises an error. path: relative to the root."""
     try:
         if entry.is_dir():
             return None
@@ -400,7 +405,8 @@ def _info(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
 
 def _in_place_of_a_file(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
     """List a directory whose name has an extension, like the files of a log: reading it raises an error with its name, and nobody
-    concludes that the file never existed."""
+    concludes that the file never existed. The size is 1, because the log passes over checkpoints with an empty file. None for
+    other directories."""
     if not os.path.splitext(entry.name)[1]:
         return None
     try:

@@ -119,7 +119,9 @@ _REFUSED = {
 SECRETS_WITHOUT_EQUIVALENT = frozenset(
     ("aws_sse_customer_key_base64", "sse_customer_key_base64", "azure_storage_token", "bearer_token", "proxy_url")
 )
+# For options by which deltalake has DynamoDB decide commits, and which pydelta refuses.
 _USE_LOCK = "Give s3.dynamodb_table instead, to every writer of the table."
+# deltalake's option that says what decides commits, and the table in DynamoDB that it uses if no other one is named.
 _LOCK, _DELTALAKE_LOCK_TABLE = "aws_s3_locking_provider", "delta_log"
 
 
@@ -177,6 +179,7 @@ _FLAG_TARGETS = ("s3.requester_pays",)
 
 
 def _flag_text(name: str, value: str) -> str:
+    """A flag as "true" or "false". value: in any of the spellings that deltalake takes. Raises InvalidOptionError."""
     text = str(value).lower()
     if text not in (*_TRUE, *_FALSE):
         raise InvalidOptionError(f"The value of the storage option {name!r} must be 'true' or 'false'.", option=name)
@@ -184,7 +187,7 @@ def _flag_text(name: str, value: str) -> str:
 
 
 def _seconds(name: str, value: str) -> str:
-    """`30s`, `500ms`, `2 min` or a plain number as a number of seconds."""
+    """The number of seconds in a duration: `30s`, `500ms`, `2 min`, or a plain number. Raises InvalidOptionError."""
     text = str(value).strip().lower()
     unit = text.lstrip("0123456789. ")
     number = text.removesuffix(unit).strip()

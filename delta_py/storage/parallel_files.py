@@ -1,6 +1,6 @@
 """Run one step for each of many files of a table, some at a time: to delete or move them.
 
-    failed = for_each_file(store, found["path"], store.delete, "VACUUM could not delete")
+    failed = for_each_file(store, files["path"], store.delete, "VACUUM could not delete")
 
 The step continues with the other files after one has failed.
 """
@@ -21,13 +21,14 @@ _log = logging.getLogger("delta_py")
 
 _THREADS = 16
 _AT_ONCE = 1_000
-_NAMED = 5
+_NAMED = 5  # failed files that are logged
 
 
 def for_each_file(
     store: ObjectStore, paths: pa.Array | pa.ChunkedArray, step: Callable[[str], None], what_failed: str
 ) -> dict[str, OSError | StorageError]:
-    """Run the step for all files; returns the errors of those that failed. Some of these are logged, with what_failed."""
+    """Run the step for all files; returns the errors by path, only of those that failed. The first few are logged. what_failed:
+    what could not be done to a file, for the log."""
     failed: dict[str, OSError | StorageError] = {}
 
     def attempt(path: str) -> None:

@@ -33,6 +33,9 @@ class Publishing(Protocol):
 
 
 class _Publisher:
+    """The waiting commits and the thread that publishes them. `_waiting`: by place, the tables that have such commits.
+    `_at_work`: how many threads publish now. `_thread`: None if it has not begun, or has ended."""
+
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._waiting: dict[str, Publishing] = {}
@@ -62,11 +65,13 @@ class _Publisher:
         return True
 
     def finish(self) -> None:
+        """Publish what is waiting, and wait until the other threads have published theirs."""
         self._publish_waiting()
         with self._changed:
             self._changed.wait_for(lambda: not self._at_work)
 
     def _run(self) -> None:
+        """The thread: publish until nothing has come for _IDLE_SECONDS. After an error, the next `add` starts another thread."""
         try:
             while self._has_work():
                 time.sleep(_GATHER_SECONDS)
@@ -76,6 +81,7 @@ class _Publisher:
             raise
 
     def _has_work(self) -> bool:
+        """Wait for commits. Returns False, and gives up the thread, if none came for _IDLE_SECONDS."""
         with self._changed:
             if self._changed.wait_for(lambda: self._waiting, _IDLE_SECONDS):
                 return True

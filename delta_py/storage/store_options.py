@@ -112,11 +112,12 @@ class StorageOptions:
         return cls(tuple(sorted(folded.items())))
 
     def get(self, name: str) -> str | None:
+        """None if the option is not set."""
         assert name in _BY_NAME, name
         return next((value for stored_name, value in self.values if stored_name == name), None)
 
     def flag(self, name: str) -> bool:
-        """False if the option is not set. Raises InvalidOptionError."""
+        """An option that is true or false; False if it is not set. Raises InvalidOptionError."""
         value = (self.get(name) or "false").lower()
         if value not in ("true", "false"):
             raise InvalidOptionError(
@@ -125,7 +126,8 @@ class StorageOptions:
         return value == "true"
 
     def number(self, name: str, default: float) -> float:
-        """Raises InvalidOptionError for a value that is not a number above 0."""
+        """An option that is a number; `default` if it is not set. Raises InvalidOptionError for a value that is not a number
+        above 0."""
         text = self.get(name)
         if text is None:
             return default

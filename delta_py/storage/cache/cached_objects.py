@@ -40,7 +40,7 @@ from delta_py.storage.cache.content_identity import is_settled
 from delta_py.storage.cache.disk_cache import DiskCache, entry_name
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
-_WHOLE_BYTES = 4 * 1024 * 1024
+_WHOLE_BYTES = 4 * 1024 * 1024  # objects up to this size are cached whole
 _BLOCK_BYTES = 256 * 1024
 _REQUESTS = 8
 _LONGEST_RUN = 32  # blocks in one request
@@ -51,7 +51,8 @@ _ENDPOINTS_OF_AWS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 class CachedObjects:
-    """table_id: for data files, which are not listed. After the disk has refused an entry, this object writes no more entries."""
+    """disk: None if nothing is cached. table_id: for data files, which are not listed. After the disk has refused an entry, this
+    object writes no more entries."""
 
     def __init__(self, store: ObjectStore, disk: DiskCache | None = None, table_id: str | None = None) -> None:
         self.store, self._disk = store, disk
@@ -84,6 +85,7 @@ class CachedObjects:
         if info.size_bytes <= _WHOLE_BYTES:
             return pa.BufferReader(self.read(info))
         blocks = _Blocks(self, info)
+        # An object without the listed end was replaced: it is not cached, and the store asks for its size.
         return PrefetchingFile.over(blocks) if blocks.has_end() else self.store.open_input(info.path)
 
     def open_data(self, info: ObjectInfo, *, is_sure: bool) -> pa.NativeFile:
@@ -116,32 +118,38 @@ class CachedObjects:
         return content if content is not None and len(content) == length else None
 
     def keep(self, info: ObjectInfo, start: int, data: bytes) -> None:
+        """Put a part of an object into the cache. data: the bytes from `start`."""
         self._put(self._name(info, start, len(data)), data)
 
     def _put(self, name: str, data: bytes) -> None:
+        """Write an entry, unless the disk has refused an earlier one."""
         assert self._disk is not None
         if self._takes_entries:
             self._takes_entries = self._disk.put(name, data)
 
     def _is_cacheable(self, info: ObjectInfo) -> bool:
+        """Whether there is a cache, and later content under the same name would get another entry."""
         if self._disk is None or info.size_bytes <= 0:
             return False
         return is_settled(info)
 
     def _name(self, info: ObjectInfo, *part: object) -> str:
+        """The name of the entry for a part of an object. part: its start and length in bytes, or "footer"."""
         listed = (info.path, info.size_bytes, info.modification_time_ms, info.etag)
         return entry_name(repr((self._owner, listed, part)).encode(), "object")
 
 
 def _endpoints(store: ObjectStore) -> tuple[str | None, ...]:
-    """Two endpoints may have buckets of the same name, for example one for tests and one for production."""
+    """The endpoints that a store uses, for the names of its entries: two endpoints may have buckets of the same name, for example
+    one for tests and one for production."""
     if not store.is_remote:
         return ()
     return (*(store.options.get(name) for name in _ENDPOINTS), *(os.environ.get(name) for name in _ENDPOINTS_OF_AWS))
 
 
 def _footer_of(store: ObjectStore, info: ObjectInfo) -> bytes | None:
-    """The bytes from the start of the footer to the end of the file, mostly by one request."""
+    """The bytes from the start of the footer to the end of the file, mostly by one request. None if the file does not end as a
+    Parquet file does, or does not have the listed size."""
     data = _end_of(store, info, _FOOTER_BYTES)
     if data is None or data[-4:] != _PARQUET:
         return None
@@ -160,7 +168,8 @@ def _end_of(store: ObjectStore, info: ObjectInfo, length: int) -> bytes | None:
 
 
 class _Blocks(io.RawIOBase):
-    """A large object as a file. pyarrow does not use it from two threads at once."""
+    """A large object as a file whose blocks are read from the cache, or else from the store. pyarrow does not use it from two
+    threads at once."""
 
     def __init__(self, objects: CachedObjects, info: ObjectInfo) -> None:
         super().__init__()
@@ -193,7 +202,8 @@ class _Blocks(io.RawIOBase):
         return b"".join(self._blocks(first, end))[start : start + length] if length else b""
 
     def expect(self, ranges: Sequence[ByteRange]) -> None:
-        """See Prefetcher: the missing blocks are fetched into the cache, by many requests at once."""
+        """Fetch the blocks of ranges that are read next into the cache, by many requests at once. Ranges outside of the object,
+        from a damaged footer, are left out."""
         blocks = {
             number
             for start, length in ranges
@@ -215,6 +225,7 @@ class _Blocks(io.RawIOBase):
         return [blocks[number] for number in range(first, end)]
 
     def _find(self, number: int) -> bytes | None:
+        """The block of this number from the cache; None if it is not there."""
         start = number * _BLOCK_BYTES
         return self._objects.find(self._info, start, min(_BLOCK_BYTES, self._info.size_bytes - start))
 

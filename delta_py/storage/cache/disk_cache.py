@@ -50,7 +50,7 @@ from delta_py.storage.cache.private_directory import PrivateDirectory, UnsafeDir
 
 _log = logging.getLogger("delta_py")
 
-_FORM = b"2"  # of the entries; it is a part of their names, so entries of another form are never found
+_FORM = b"2"  # the version of the entries' format; it is a part of their names, so entries of another format are never found
 _DEFAULT_MB = 1024
 _BLOCK_BYTES = 4096
 _SUM_BYTES = 4
@@ -95,6 +95,7 @@ class DiskCache:
         return self._opened.descriptor
 
     def read(self, name: str) -> bytes | None:
+        """The content of an entry; None if there is no valid one."""
         try:
             with self._open_entry(name) as descriptor, open(descriptor, "rb", closefd=False) as file:
                 entry = file.read()
@@ -104,7 +105,7 @@ class DiskCache:
         return None if content is None else bytes(content)
 
     def mapped(self, name: str) -> pa.Buffer | None:
-        """The content mapped into memory, for large entries."""
+        """As `read`, but mapped into memory: for large entries."""
         try:
             with self._open_entry(name) as descriptor:
                 entry = pa.py_buffer(_mapped(descriptor))
@@ -125,7 +126,7 @@ class DiskCache:
             os.close(descriptor)
 
     def _checked(self, name: str, entry: memoryview) -> memoryview | None:
-        """The content without its checksum. Marks the entry as used now."""
+        """The content of an entry without its checksum; None if the checksum is wrong. Marks the entry as used now."""
         if len(entry) < _SUM_BYTES or entry[-_SUM_BYTES:].tobytes() != _checksum(name, entry[:-_SUM_BYTES]):
             _log.warning("%s is damaged and passed over", self.directory / name)
             return None
@@ -153,7 +154,8 @@ class DiskCache:
         return NewEntry(self, f"{os.getpid()}-{os.urandom(8).hex()}.new")
 
     def trim_by_chance(self, written_bytes: int) -> None:
-        """Call this after writing. Trims the cache at random, in proportion to the written bytes. Raises OSError."""
+        """Call this after writing. Trims the cache at random, on average once for every 64th part of the limit that is written.
+        Raises OSError."""
         if int.from_bytes(os.urandom(8), "little") % (self.limit_bytes // 64 + 1) < _on_disk(written_bytes):
             self.trim()
 
@@ -201,7 +203,7 @@ class NewEntry:
         self._cache.trim_by_chance(len(content) + _SUM_BYTES)
 
     def remove(self) -> None:
-        """As far as the disk allows it: a remaining file is deleted when it is old."""
+        """Delete the unfinished entry, as far as the disk allows it. A file that remains is deleted by `trim` when it is old."""
         with contextlib.suppress(OSError):
             self._file.close()
         with contextlib.suppress(OSError):
@@ -209,18 +211,20 @@ class NewEntry:
 
 
 def _mapped(descriptor: int) -> mmap.mmap | bytes:
+    """A file's content, mapped into memory."""
     is_empty = os.fstat(descriptor).st_size == 0  # an empty file cannot be mapped
     return b"" if is_empty else mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
 
 
 def _users_cache() -> DiskPath:
+    """The default cache directory. Raises RuntimeError if the user has no home directory."""
     cache_home = os.environ.get("XDG_CACHE_HOME")
     return (DiskPath(cache_home) if cache_home else DiskPath.home() / ".cache") / "pydelta"
 
 
 @lru_cache(maxsize=16)
 def _warn_once(text: str) -> None:
-    """Once only, because the cache is opened with every read."""
+    """Log a warning once for each text, because the cache is opened with every read."""
     _log.warning("%s", text)
 
 

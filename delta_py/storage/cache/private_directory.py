@@ -75,7 +75,8 @@ class PrivateDirectory:
 
 
 class _Walk:
-    """From the root to a directory, one component after the other."""
+    """The way from `/` to a directory, one component after the other. `_fd`: the open directory that was reached so far;
+    `_reached`: its path."""
 
     def __init__(self, path: str, make: bool) -> None:
         self._make, self._links = make, 0
@@ -111,6 +112,7 @@ class _Walk:
             self._enter(os.open(name, _PASS, dir_fd=self._fd), path)  # this fails if the name has become a link since then
 
     def _follow(self, name: str, status: os.stat_result, path: str) -> None:
+        """Put the target of a link in front of the remaining components. status: of the link; path: of the link, for errors."""
         if status.st_uid not in (0, os.geteuid()):
             raise UnsafeDirectoryError(path, f"is a symbolic link that belongs to user {status.st_uid}")
         self._links += 1
@@ -129,6 +131,7 @@ class _Walk:
         self._check_ancestor()
 
     def _check_ancestor(self) -> None:
+        """Apply the rule for the directories above the last one. Raises UnsafeDirectoryError."""
         status = os.fstat(self._fd)
         if status.st_uid not in (0, os.geteuid()):
             raise UnsafeDirectoryError(self._reached, f"belongs to user {status.st_uid}")
@@ -136,6 +139,7 @@ class _Walk:
             raise self._writable(status)
 
     def _check_last(self) -> None:
+        """Apply the stricter rule for the last directory. Raises UnsafeDirectoryError."""
         status = os.fstat(self._fd)
         if status.st_uid != os.geteuid():
             raise UnsafeDirectoryError(self._reached, f"belongs to user {status.st_uid}")
@@ -147,4 +151,5 @@ class _Walk:
 
 
 def _components(path: str) -> deque[str]:
+    """`..` remains: the walk opens it like any other name."""
     return deque(part for part in path.split("/") if part not in ("", "."))
