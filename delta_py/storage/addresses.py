@@ -87,11 +87,11 @@ def address_of(url: str) -> Address:
         raise _unusable(shown(url), "It contains characters that no object name can contain.")
     scheme, authority, key = parts[1].lower(), parts[2], parts[3].rstrip("/")
     if kind == "az" and scheme != "az":  # only az:// leaves out the account: abfss://container@account.dfs.core.windows.net/path
-        named = _AZURE_HOST.fullmatch(authority)
-        if named is None:
+        host_parts = _AZURE_HOST.fullmatch(authority)
+        if host_parts is None:
             raise _unusable(url, f"An {scheme} URL is {scheme}://container@account.dfs.core.windows.net/path.")
-        account, cloud = named["account"].lower(), named["cloud"].lower()
-        return Address(kind, account if cloud == _AZURE_CLOUD else f"{account}.{cloud}", named["container"], key)
+        account, cloud = host_parts["account"].lower(), host_parts["cloud"].lower()
+        return Address(kind, account if cloud == _AZURE_CLOUD else f"{account}.{cloud}", host_parts["container"], key)
     if "@" in authority:
         raise _unusable(url, "Credentials in URLs end up in logs: give them as options or environment variables.")
     if not authority:
@@ -134,17 +134,17 @@ def is_within(root: str, other: str) -> bool:
     """Whether `root` lies below `other`, or is the same place in the sense of is_same_place. `s3://b/t/u` is within `s3://b/t`.
     For local paths, links are followed first. Raises InvalidOptionError as address_of."""
     if kind_of(root) is None or kind_of(other) is None:
-        return kind_of(root) is kind_of(other) and _begins(os.path.realpath(root), os.path.realpath(other))
+        return kind_of(root) is kind_of(other) and _is_or_lies_below(os.path.realpath(root), os.path.realpath(other))
     address, other_address = address_of(root), address_of(other)
-    is_account = address.account == other_address.account or not (address.account and other_address.account)
+    is_same_account = address.account == other_address.account or not (address.account and other_address.account)
     return (
-        is_account
+        is_same_account
         and (address.kind, address.container) == (other_address.kind, other_address.container)
-        and _begins(address.key, other_address.key)
+        and _is_or_lies_below(address.key, other_address.key)
     )
 
 
-def _begins(path: str, other: str) -> bool:
+def _is_or_lies_below(path: str, other: str) -> bool:
     """Whether `path` is `other` or lies below it. Everything lies below an empty key, and below `/`."""
     return f"{path}/".startswith(f"{other}/" if other.strip("/") else "")
 

@@ -99,5 +99,6 @@ def as_stretches(ranges: Sequence[ByteRange]) -> list[ByteRange]:
 def as_requests(stretch: ByteRange) -> list[ByteRange]:
     """The requests that fetch a stretch: a long stretch needs several."""
     start, length = stretch
-    step = -(-length // -(-length // _LONGEST_REQUEST_BYTES))
-    return [(place, min(step, start + length - place)) for place in range(start, start + length, step)]
+    request_count = -(-length // _LONGEST_REQUEST_BYTES)  # rounded up
+    request_bytes = -(-length // request_count)
+    return [(offset, min(request_bytes, start + length - offset)) for offset in range(start, start + length, request_bytes)]

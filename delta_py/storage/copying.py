@@ -38,7 +38,7 @@ def copy_object(source: ObjectStore, source_path: str, target: ObjectStore, path
         if size_bytes is not None and size_bytes != actual_bytes:
             raise OtherSizeError(source_path, size_bytes, actual_bytes)
         if not target.copy_from(source, source_path, path, actual_bytes):
-            _stream(stream, actual_bytes, source_path, target, path)
+            _copy_bytes(stream, actual_bytes, source_path, target, path)
     return actual_bytes
 
 
@@ -59,7 +59,7 @@ def move_object(store: ObjectStore, path: str, new_path: str) -> None:
     store.delete(path)
 
 
-def _stream(stream: pa.NativeFile, size_bytes: int, source_path: str, target: ObjectStore, path: str) -> None:
+def _copy_bytes(stream: pa.NativeFile, size_bytes: int, source_path: str, target: ObjectStore, path: str) -> None:
     sink = target.open_whole(path)
     try:
         for start in range(0, size_bytes, _CHUNK_BYTES):

@@ -93,7 +93,7 @@ class LocalStore:
 
         Raises StorageError.
         """
-        *directories, _ = parts = path.split("/")
+        parts = path.split("/")
         if (
             path.startswith("file:")
             or _URI.match(path)
@@ -106,7 +106,7 @@ class LocalStore:
                 path=path,
             )
         directory = self._root
-        for part in directories:
+        for part in parts[:-1]:
             directory = os.path.join(directory, part)
             if os.path.islink(directory):
                 raise StorageError(
@@ -122,22 +122,24 @@ class LocalStore:
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
         start_bytes, is_ascii = os.fsencode(start), start.isascii()  # compared with an ASCII text, texts sort as their bytes do
         entries = self._scan(directory)
-        listed = [entry for entry in entries if (entry.name >= start if is_ascii else os.fsencode(entry.name) >= start_bytes)]
-        listed.sort(key=lambda entry: os.fsencode(entry.name))
+        chosen_entries = [
+            entry for entry in entries if (entry.name >= start if is_ascii else os.fsencode(entry.name) >= start_bytes)
+        ]
+        chosen_entries.sort(key=lambda entry: os.fsencode(entry.name))
         prefix = f"{directory}/" if directory else ""
-        for entry in listed:
-            info = _info(entry, prefix + entry.name) or _in_place_of_a_file(entry, prefix + entry.name)
+        for entry in chosen_entries:
+            info = _info(entry, prefix + entry.name) or _directory_like_a_file(entry, prefix + entry.name)
             if info is not None:
                 yield info
 
     def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
-        waiting = [directory]
-        while waiting:
-            current = waiting.pop()
-            prefix = f"{current}/" if current else ""
-            for entry in self._scan(current):
+        unread_directories = [directory]
+        while unread_directories:
+            current_directory = unread_directories.pop()
+            prefix = f"{current_directory}/" if current_directory else ""
+            for entry in self._scan(current_directory):
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(prefix + entry.name)
+                    unread_directories.append(prefix + entry.name)
                 else:
                     info = _info(entry, prefix + entry.name)
                     if info is not None:
@@ -183,7 +185,7 @@ class LocalStore:
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENXIO):  # a link, a pipe
                 raise
-            raise _not_written(name, error) from error
+            raise _not_written_error(name, error) from error
 
     def open_whole(self, path: str) -> pa.NativeFile:
         name = self._locate_below_root(path)
@@ -215,7 +217,7 @@ class LocalStore:
             os.replace(temporary, name)
         except IsADirectoryError as error:
             _remove(temporary)
-            raise _not_written(name, error) from error
+            raise _not_written_error(name, error) from error
         except OSError:
             _remove(temporary)
             raise
@@ -228,9 +230,9 @@ class LocalStore:
         try:
             temporary = _write_temporary(name, data, durably=durably)
         except OSError as error:
-            raise _not_written(name, error) from error
+            raise _not_written_error(name, error) from error
         try:
-            self._link(temporary, name)
+            self._take_name(temporary, name)
         finally:
             _remove(temporary)
         if durably:
@@ -242,7 +244,7 @@ class LocalStore:
     def delete(self, path: str) -> None:
         _remove(self._locate_below_root(path))
 
-    def _link(self, temporary: str, name: str) -> None:
+    def _take_name(self, temporary: str, name: str) -> None:
         """Give a temporary file its name. Raises FileExistsError if the name is taken; StorageError if nothing was created, and
         never will be; other OSErrors if that is not known."""
         try:
@@ -253,7 +255,7 @@ class LocalStore:
                 raise
         except OSError as error:
             if error.errno in _REFUSALS:
-                raise _not_written(name, error) from error
+                raise _not_written_error(name, error) from error
             if error.errno not in _NO_LINKS:
                 raise
             raise StorageError(
@@ -299,7 +301,7 @@ class _DurableFile(io.FileIO):
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
-        _write_some(super().write, view)
+        _write_fully(super().write, view)
         return len(view)
 
     def close(self) -> None:
@@ -342,7 +344,7 @@ class _WholeFile(_DurableFile):
             self.abort()
 
 
-def _not_written(name: str, error: OSError) -> StorageError:
+def _not_written_error(name: str, error: OSError) -> StorageError:
     return StorageError(f"{name} cannot be written: {error.strerror or error}. Nothing was written.", path=name)
 
 
@@ -376,10 +378,10 @@ def _remove_hadoop_sum(name: str) -> None:
 
 
 def _write_all(file: io.FileIO, data: bytes) -> None:
-    _write_some(file.write, memoryview(data))
+    _write_fully(file.write, memoryview(data))
 
 
-def _write_some(write: Any, view: memoryview) -> None:
+def _write_fully(write: Any, view: memoryview) -> None:
     """Write all of `view` by repeated calls: one system call writes at most about 2 GiB and may write less. write: returns how
     many bytes it wrote."""
     while view:
@@ -403,7 +405,7 @@ def _info(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
     return ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000, file_id=file_id)
 
 
-def _in_place_of_a_file(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
+def _directory_like_a_file(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
     """List a directory whose name has an extension, like the files of a log: reading it raises an error with its name, and nobody
     concludes that the file never existed. The size is 1, because the log passes over checkpoints with an empty file. None for
     other directories."""

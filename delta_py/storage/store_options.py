@@ -105,11 +105,11 @@ class StorageOptions:
     def of(cls, options: Mapping[str, str]) -> Self:
         """options: by pydelta's names or by those of option_aliases.py, in any case of letters. Raises InvalidOptionError
         (DELTA_UNKNOWN_OPTION) for a name that no store knows, and as renamed_options."""
-        folded = renamed_options(options)
-        for name in folded:
+        renamed = renamed_options(options)
+        for name in renamed:
             if name not in _BY_NAME:
                 raise unknown_option(name, _BY_NAME, f"No store knows the option {name!r}.", "Correct the name.")
-        return cls(tuple(sorted(folded.items())))
+        return cls(tuple(sorted(renamed.items())))
 
     def get(self, name: str) -> str | None:
         """None if the option is not set."""
@@ -146,8 +146,8 @@ class StorageOptions:
         return without_secrets(text, (value for name, value in self.values if _BY_NAME[name].is_secret))
 
     def __repr__(self) -> str:
-        shown = (f"{name}={'...' if _BY_NAME[name].is_secret else repr(value)}" for name, value in self.values)
-        return f"StorageOptions({', '.join(shown)})"
+        shown_values = (f"{name}={'...' if _BY_NAME[name].is_secret else repr(value)}" for name, value in self.values)
+        return f"StorageOptions({', '.join(shown_values)})"
 
 
 NO_OPTIONS = StorageOptions()

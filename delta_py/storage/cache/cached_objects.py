@@ -101,13 +101,13 @@ class CachedObjects:
             return None
         assert self._disk is not None
         name = self._name(info, "footer")
-        known_footer = self._disk.read(name)
-        footer = _footer_of(self.store, info) if known_footer is None else known_footer
+        cached_footer = self._disk.read(name)
+        footer = _read_footer(self.store, info) if cached_footer is None else cached_footer
         try:
             metadata = None if footer is None else pq.read_metadata(pa.BufferReader(footer))
         except (pa.ArrowException, OSError):  # pyarrow raises the same error again when it opens the file itself
             return None
-        if known_footer is None and footer is not None:
+        if cached_footer is None and footer is not None:
             self._put(name, footer)
         return metadata
 
@@ -135,8 +135,8 @@ class CachedObjects:
 
     def _name(self, info: ObjectInfo, *part: object) -> str:
         """The name of the entry for a part of an object. part: its start and length in bytes, or "footer"."""
-        listed = (info.path, info.size_bytes, info.modification_time_ms, info.etag)
-        return entry_name(repr((self._owner, listed, part)).encode(), "object")
+        listed_attributes = (info.path, info.size_bytes, info.modification_time_ms, info.etag)
+        return entry_name(repr((self._owner, listed_attributes, part)).encode(), "object")
 
 
 def _endpoints(store: ObjectStore) -> tuple[str | None, ...]:
@@ -147,19 +147,19 @@ def _endpoints(store: ObjectStore) -> tuple[str | None, ...]:
     return (*(store.options.get(name) for name in _ENDPOINTS), *(os.environ.get(name) for name in _ENDPOINTS_OF_AWS))
 
 
-def _footer_of(store: ObjectStore, info: ObjectInfo) -> bytes | None:
+def _read_footer(store: ObjectStore, info: ObjectInfo) -> bytes | None:
     """The bytes from the start of the footer to the end of the file, mostly by one request. None if the file does not end as a
     Parquet file does, or does not have the listed size."""
-    data = _end_of(store, info, _FOOTER_BYTES)
+    data = _read_end(store, info, _FOOTER_BYTES)
     if data is None or data[-4:] != _PARQUET:
         return None
     # A Parquet file ends with the footer, its length (4 bytes) and PAR1.
     length = int.from_bytes(data[-8:-4], "little") + 8
-    footer_bytes = data if length <= len(data) else _end_of(store, info, length)
+    footer_bytes = data if length <= len(data) else _read_end(store, info, length)
     return None if footer_bytes is None or length > len(footer_bytes) else footer_bytes[-length:]
 
 
-def _end_of(store: ObjectStore, info: ObjectInfo, length: int) -> bytes | None:
+def _read_end(store: ObjectStore, info: ObjectInfo, length: int) -> bytes | None:
     """The last `length` bytes, or all; None if the object does not have the listed size: the request asks for one byte more than
     there should be."""
     start = max(0, info.size_bytes - length)

@@ -50,17 +50,17 @@ from delta_py.storage.cache.private_directory import PrivateDirectory, UnsafeDir
 
 _log = logging.getLogger("delta_py")
 
-_FORM = b"2"  # the version of the entries' format; it is a part of their names, so entries of another format are never found
+_FORMAT_VERSION = b"2"  # a part of the entries' names, so entries of another format are never found
 _DEFAULT_MB = 1024
 _BLOCK_BYTES = 4096
 _SUM_BYTES = 4
-_OWN_NAME = re.compile(r"[0-9a-f]{64}\.(?:stats|object)|[0-9]+-[0-9a-f]{16}\.new")
+_ENTRY_NAME = re.compile(r"[0-9a-f]{64}\.(?:stats|object)|[0-9]+-[0-9a-f]{16}\.new")
 _ABANDONED_SECONDS = 3600.0
 
 
 def entry_name(meaning: bytes, kind: Literal["stats", "object"]) -> str:
     """The name of an entry. meaning: everything that the content depends on."""
-    return f"{hashlib.sha256(_FORM + meaning).hexdigest()}.{kind}"
+    return f"{hashlib.sha256(_FORMAT_VERSION + meaning).hexdigest()}.{kind}"
 
 
 class DiskCache:
@@ -73,14 +73,14 @@ class DiskCache:
     @classmethod
     def of_environment(cls) -> Self | None:
         """The cache that the environment variables configure; None if it is switched off or has no directory."""
-        place = os.environ.get("PYDELTA_CACHE_DIR")
+        directory_text = os.environ.get("PYDELTA_CACHE_DIR")
         megabytes = os.environ.get("PYDELTA_CACHE_MB", "")
-        limit = int(megabytes) if megabytes.isdigit() else _DEFAULT_MB
-        if place == "" or limit == 0:
+        limit_mb = int(megabytes) if megabytes.isdigit() else _DEFAULT_MB
+        if directory_text == "" or limit_mb == 0:
             return None
         try:
-            directory = DiskPath(place) if place else _users_cache()
-            return cls(directory, limit << 20, PrivateDirectory.open(directory))
+            directory = DiskPath(directory_text) if directory_text else _default_directory()
+            return cls(directory, limit_mb << 20, PrivateDirectory.open(directory))
         except UnsafeDirectoryError as error:
             _warn_once(f"{directory} is not used as cache: {error}. Give PYDELTA_CACHE_DIR a directory that only you can change.")
         except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home directory
@@ -116,7 +116,7 @@ class DiskCache:
     @contextlib.contextmanager
     def _open_entry(self, name: str) -> Iterator[int]:
         """Open a regular file for reading. Raises OSError for anything else, including links; it never blocks."""
-        assert _OWN_NAME.fullmatch(name), name
+        assert _ENTRY_NAME.fullmatch(name), name
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.descriptor)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -136,7 +136,7 @@ class DiskCache:
 
     def put(self, name: str, data: bytes) -> bool:
         """Returns whether the disk accepted the entry."""
-        assert _OWN_NAME.fullmatch(name), name
+        assert _ENTRY_NAME.fullmatch(name), name
         entry = None
         try:
             entry = self.begin()
@@ -156,7 +156,7 @@ class DiskCache:
     def trim_by_chance(self, written_bytes: int) -> None:
         """Call this after writing. Trims the cache at random, on average once for every 64th part of the limit that is written.
         Raises OSError."""
-        if int.from_bytes(os.urandom(8), "little") % (self.limit_bytes // 64 + 1) < _on_disk(written_bytes):
+        if int.from_bytes(os.urandom(8), "little") % (self.limit_bytes // 64 + 1) < _size_on_disk(written_bytes):
             self.trim()
 
     def trim(self) -> None:
@@ -164,10 +164,12 @@ class DiskCache:
         OSError."""
         entries = sorted(self._entries())  # the least recently used ones first
         total = sum(size for _, size, _ in entries)
-        for used, size, name in entries:
-            unfinished = name.endswith(".new")
-            # Keep an unfinished file that a process may still write, and an entry if enough is free already.
-            if (used > time.time() - _ABANDONED_SECONDS) if unfinished else (total <= self.limit_bytes * 3 // 4):
+        for used_seconds, size, name in entries:
+            if name.endswith(".new"):
+                is_needed = used_seconds > time.time() - _ABANDONED_SECONDS  # a process may still write it
+            else:
+                is_needed = total <= self.limit_bytes * 3 // 4  # enough is free already
+            if is_needed:
                 continue
             with contextlib.suppress(FileNotFoundError):  # another process was faster
                 os.unlink(name, dir_fd=self.descriptor)
@@ -176,11 +178,11 @@ class DiskCache:
     def _entries(self) -> Iterator[tuple[float, int, str]]:
         """(time of the last use in seconds since 1970, size on the disk in bytes, name) of each file of the cache."""
         with os.scandir(self.descriptor) as entries:
-            for entry in filter(lambda file: _OWN_NAME.fullmatch(file.name), entries):
+            for entry in filter(lambda file: _ENTRY_NAME.fullmatch(file.name), entries):
                 with contextlib.suppress(FileNotFoundError):
                     status = entry.stat(follow_symlinks=False)
                     if not stat.S_ISDIR(status.st_mode):
-                        yield status.st_mtime, _on_disk(status.st_size), entry.name
+                        yield status.st_mtime, _size_on_disk(status.st_size), entry.name
 
 
 class NewEntry:
@@ -216,7 +218,7 @@ def _mapped(descriptor: int) -> mmap.mmap | bytes:
     return b"" if is_empty else mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
 
 
-def _users_cache() -> DiskPath:
+def _default_directory() -> DiskPath:
     """The default cache directory. Raises RuntimeError if the user has no home directory."""
     cache_home = os.environ.get("XDG_CACHE_HOME")
     return (DiskPath(cache_home) if cache_home else DiskPath.home() / ".cache") / "pydelta"
@@ -232,6 +234,6 @@ def _checksum(name: str, content: memoryview) -> bytes:
     return zlib.crc32(content, zlib.crc32(name.encode())).to_bytes(_SUM_BYTES, "little")
 
 
-def _on_disk(size_bytes: int) -> int:
+def _size_on_disk(size_bytes: int) -> int:
     """The size in whole blocks. An empty file counts as one block, so that such entries are trimmed, too."""
     return max(1, -(-size_bytes // _BLOCK_BYTES)) * _BLOCK_BYTES
