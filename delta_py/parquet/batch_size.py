@@ -17,7 +17,8 @@ _GROWTH = 16  # a batch has at most this many times as many rows as the batch be
 
 
 class BatchSizer:
-    """Used for a whole scan: the row size of one file is the best estimate for the next file."""
+    """Used for a whole scan: the row size of one file is the best estimate for the next file. max_rows, max_bytes: bounds of a
+    batch. rows: the row count of the next batch."""
 
     def __init__(self, max_rows: int, max_bytes: int) -> None:
         self._max_rows = max(1, max_rows)
@@ -51,6 +52,8 @@ class BatchSizer:
         return [batch.slice(start, piece_rows) for start in range(0, batch.num_rows, piece_rows)]
 
     def _fit(self, row_bytes: float, limit: int) -> int:
+        """How many rows of this size fit into a batch: at least 1, at most `limit`."""
+        # A row can take no bytes: 1e-9 avoids the division by zero.
         return max(1, min(limit, int(self._max_bytes / max(row_bytes, 1e-9))))
 
 

@@ -1,4 +1,5 @@
-"""Limits for decoding when a query wants rows of a table of any size at once, and nobody would wait for more."""
+"""Limits for decoding in the process that plans a query, which reads small scans itself. Tasks of Spark read a scan that exceeds
+them."""
 
 from __future__ import annotations
 
@@ -69,5 +70,6 @@ class DecodeBudget:
 
 
 def _check(spent: int, limit: int, what: str) -> None:
+    """Raises OverBudgetError if more is spent than the limit."""
     if spent > limit:
         raise OverBudgetError(f"{spent:,} {what}, where at most {limit:,} are to be decoded")

@@ -44,7 +44,7 @@ _BUFFERS_BYTES = 16 * 1024 * 1024
 # each request takes time, however little it reads.
 _AHEAD_BYTES = 64 * 1024 * 1024
 _MOST_MATCHING_SHARE = 0.8  # if at least this share of the rows matches, the others are not dropped unless they must be
-_RECENT_PLANS = 8
+_RECENT_PLANS = 8  # plans for schemas of recent files that are retained
 
 
 def read_files(
@@ -67,7 +67,8 @@ class ScanReader:
     """Reads files of one scan, as read_files does, at any time. It holds everything that is the same for all files.
 
     `_columns` are all columns that are read, in this order: the output columns, those of the predicate, and the materialized row
-    tracking columns.
+    tracking columns. A column's place is its index there. `_counted`: places of the columns for which only the presence of a
+    value matters.
     """
 
     def __init__(self, state: ScanState, use_threads: bool = False, budget: DecodeBudget | None = None) -> None:
@@ -111,11 +112,12 @@ class ScanReader:
         self._warned = True
 
     def _open(self, file: ScanFile, stack: contextlib.ExitStack) -> _DataFile:
-        """If the footer of a remote file is known, this sends no request: if the file is missing, the first read of it fails."""
+        """Open a data file; `stack` closes it. If the footer of a remote file is in the cache, this sends no request: if the file
+        is missing, the first read of it fails."""
         info = ObjectInfo(file.path, file.size_bytes, file.modification_time_ms)
         footer = self._objects.footer(info)
         source = stack.enter_context(self._objects.open_data(info, is_sure=footer is not None))
-        buffer_size = 0
+        buffer_size = 0  # column chunks are read whole
         if file.size_bytes > _WHOLE_CHUNKS_BYTES and not is_prefetching(source):
             buffer_size = min(1024 * 1024, max(64 * 1024, _BUFFERS_BYTES // max(1, len(self._columns))))
         parquet = pq.ParquetFile(
@@ -229,13 +231,14 @@ class ScanReader:
                     yield group
 
     def _may_match(self, columns: FileColumns, selection: RowSelection, decoded: BatchRows) -> bool:
+        """Whether the predicate is true for one of the decoded rows that are not deleted, or this is not known."""
         assert self._row_filter is not None
         rows = decoded.picked(selection.pick(decoded.start, decoded.start + decoded.row_count))
         mask = self._row_filter.mask({place: columns.make(place, rows) for place in self._row_filter.columns}, len(rows))
         return mask is None or bool(mask.any())
 
     def _make_batch(self, columns: FileColumns, decoded: BatchRows, pick: RowPick | None) -> pa.RecordBatch | None:
-        """The output batch, None if no row remains. pick: the rows that are not deleted."""
+        """The output batch, None if no row remains. pick: the rows that are not deleted; None for all."""
         rows, decoded_arrays = decoded.picked(pick), {}
         if self._row_filter is not None:
             decoded_arrays = {place: columns.make(place, rows) for place in self._row_filter.columns}
@@ -249,7 +252,8 @@ class ScanReader:
             ):
                 inner = RowPick.of(mask)
                 rows = decoded.picked(inner if pick is None else pick.narrowed(mask))
-                # The columns after those of the output were only read for the predicate.
+                # The predicate's columns are decoded already: drop rows of those that are part of the output. The columns after
+                # the output columns were only read for the predicate.
                 output_arrays = {place: array for place, array in decoded_arrays.items() if place < len(self._schema)}
                 decoded_arrays = {place: inner.rows_of(array) for place, array in output_arrays.items()}
         places = range(len(self._schema))
@@ -286,7 +290,7 @@ class _DataFile:
 
 
 def _end_of_window(sizes: Sequence[int], first: int) -> int:
-    """The index after the last row group that may be in memory together with the first."""
+    """The index after the last row group that is fetched together with the first. sizes: the bytes to fetch of each row group."""
     end, window_bytes = first + 1, 0
     while end < len(sizes) and window_bytes + sizes[end] <= _AHEAD_BYTES:
         window_bytes += sizes[end]
@@ -315,7 +319,8 @@ def _tracking_columns(state: ScanState) -> dict[str, ScanColumn]:
 
 @contextlib.contextmanager
 def _naming(file: ScanFile) -> Iterator[None]:
-    """Converts decoding errors to errors that name the file."""
+    """Converts decoding errors to errors that name the file. FileNotFoundError is for the caller, which may skip the file;
+    MemoryError says nothing about the file."""
     try:
         yield
     except CannotRead as error:
@@ -339,7 +344,8 @@ def _naming(file: ScanFile) -> Iterator[None]:
 
 
 def _missing(file: ScanFile, state: ScanState) -> DataFileError:
-    """A scan for a commit cannot skip a file: the commit would remove the file's rows from the table for good."""
+    """The error for a missing data file. If the scan is for a commit, it does not advise to skip the file: the commit would
+    remove the file's rows from the table for good."""
     cure = (
         "Restore the file from a backup; or, to give its rows up, take it out of the table (FSCK REPAIR TABLE), which allows "
         "the change then. No option lets a change of the table leave missing files out."

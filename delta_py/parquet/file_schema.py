@@ -56,6 +56,7 @@ class SiblingFields:
             self._by_folded_name.setdefault(f.name.lower(), []).append(f)
 
     def with_id(self, field_id: int) -> Sequence[FileField]:
+        """The fields with this id; several only if the file has it twice."""
         return self._by_id.get(field_id, ())
 
     def named(self, name: str) -> Sequence[FileField]:
@@ -66,7 +67,8 @@ class SiblingFields:
 
 @dataclass(frozen=True, slots=True)
 class FileSchema:
-    """fields: top-level, in file order. has_field_ids: whether any field, at any depth, has an id."""
+    """fields: top-level, in file order. has_field_ids: whether any field, at any depth, has an id. parquet: the file's
+    pyarrow.parquet.ParquetSchema, whose `column(leaf)` has the facts about a leaf column."""
 
     fields: tuple[FileField, ...]
     has_field_ids: bool
@@ -80,11 +82,13 @@ class FileSchema:
         return min(field.leaves, key=self._cost)
 
     def _cost(self, leaf: int) -> tuple[int, bool, int]:
+        """(how often it is repeated, whether its width varies, its number): smaller is cheaper."""
         column = self.parquet.column(leaf)
         return column.max_repetition_level, column.physical_type in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"), leaf
 
 
 def read_file_schema(file: pq.ParquetFile) -> FileSchema:
+    """The fields of an open file. Reads nothing but the footer, which pyarrow has already parsed."""
     arrow = file.schema_arrow
     fields = _fields(list(arrow), 0)
     assert _end(fields, 0) == len(file.schema), "Arrow's and Parquet's leaves disagree"
@@ -92,6 +96,7 @@ def read_file_schema(file: pq.ParquetFile) -> FileSchema:
 
 
 def _fields(arrow_fields: Sequence[pa.Field], first_leaf: int) -> tuple[FileField, ...]:
+    """Number the leaves of sibling fields, from first_leaf on."""
     fields: list[FileField] = []
     for arrow in arrow_fields:
         fields.append(_field(arrow, _end(fields, first_leaf)))
@@ -113,6 +118,7 @@ def _field(arrow: pa.Field, first_leaf: int) -> FileField:
 
 
 def _shape(arrow: pa.DataType) -> tuple[Shape, list[pa.Field]]:
+    """(the shape of a type, the fields inside of it)."""
     if isinstance(arrow, pa.BaseExtensionType):
         return _shape(arrow.storage_type)
     if pa.types.is_struct(arrow):
@@ -125,6 +131,7 @@ def _shape(arrow: pa.DataType) -> tuple[Shape, list[pa.Field]]:
 
 
 def _walk(fields: Sequence[FileField]) -> Iterator[FileField]:
+    """The fields and all fields inside of them, at any depth."""
     for f in fields:
         yield f
         yield from _walk(f.children)

@@ -48,7 +48,7 @@ def read_footers(reading: FooterReading, files: pa.Table) -> pa.Table:
     rows = files.to_pylist()
     with ThreadPoolExecutor(_READERS, "delta_py-footers") as pool:
         footers = pool.map(lambda row: _footer(reading, row["path"], row["size"]), rows)
-        columns = zip(*footers, strict=True) if rows else iter([()] * 4)
+        columns = zip(*footers, strict=True) if rows else iter([()] * 4)  # without files the four columns are empty
         arrays = [pa.array(column, pa.string()) for column in columns]
     return pa.Table.from_arrays([*files.columns, *arrays], schema=FOOTER_SCHEMA)
 
@@ -73,7 +73,7 @@ def _footer(reading: FooterReading, path: str, size: int) -> tuple[str | None, s
 
 
 def _stats(file: pq.ParquetFile, file_columns: ForeignColumns, reading: FooterReading) -> str:
-    """The statistics as JSON, with the table's spelling of names. A column that the file lacks is null in all rows."""
+    """The statistics of a file as JSON, with the table's spelling of names. A column that the file lacks is null in all rows."""
     assert reading.stats_columns is not None
     spelled = {_folded(path): path for path in file_columns.leaves}
     columns = {path: spelled[_folded(path)] for path in reading.stats_columns if _folded(path) in spelled}
@@ -84,7 +84,8 @@ def _stats(file: pq.ParquetFile, file_columns: ForeignColumns, reading: FooterRe
 
 
 def _has(schema: DataType, path: Path) -> bool:
-    """Whether the schema has a column of this path, or a column that is not a struct at the beginning of the path."""
+    """Whether the schema has a column of this path, or a column that is not a struct at the beginning of the path: only a column
+    that is certainly missing is null in all rows."""
     if not path or not isinstance(schema, StructType):
         return True
     f = schema.find(path[0])
@@ -92,4 +93,5 @@ def _has(schema: DataType, path: Path) -> bool:
 
 
 def _folded(path: Path) -> Path:
+    """The path in lower case, to compare names without regard to case."""
     return tuple(name.lower() for name in path)

@@ -1,6 +1,6 @@
 """The columns of a Parquet file that another program wrote, in Delta's types.
 
-    found = read_columns(pq.ParquetFile(source))       # found.schema: StructType; found.leaves: (path) -> Parquet column
+    columns = read_columns(pq.ParquetFile(source))       # columns.schema: StructType; columns.leaves: (path) -> Parquet column
 
 A type is accepted only if every reader of Delta reads the same values. Types that Parquet has and Delta lacks (unsigned integers,
 times of day, nanoseconds, UUIDs, intervals, half floats, nulls without a type) are refused by name. All columns, elements and
@@ -46,6 +46,7 @@ from delta_py.types.type_walk import all_types
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _COMMENT = "comment"
+# The types of columns without a logical type, and of those with a logical type that needs no details.
 _PHYSICAL = {
     "BOOLEAN": BOOLEAN,
     "INT32": INTEGER,
@@ -74,7 +75,7 @@ class ForeignColumns:
 
 
 def read_columns(file: pq.ParquetFile) -> ForeignColumns:
-    """Raises NoDeltaType for a type that Delta does not have."""
+    """The columns of an open file. Raises NoDeltaType for a type that Delta does not have."""
     file_schema = read_file_schema(file)
     _refuse_durations(file.schema_arrow, ())
     leaves: dict[Path, int] = {}
@@ -84,6 +85,7 @@ def read_columns(file: pq.ParquetFile) -> ForeignColumns:
 
 
 def _column(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | None) -> StructField:
+    """A column or a field of a struct. parquet: the file's ParquetSchema; leaves: as in _type."""
     if f.shape is Shape.LEAF and leaves is not None:
         leaves[path] = f.first_leaf
     return StructField(f.name, _type(f, parquet, path, leaves))
@@ -143,7 +145,8 @@ def _no_type(path: Path, name: str) -> NoDeltaType:
 
 
 def _refuse_durations(fields: Any, path: Path) -> None:
-    """The file stores durations as plain integers, and only its Arrow schema shows what they are."""
+    """Raises NoDeltaType for a duration at any depth. The file stores durations as plain integers, and only its Arrow schema
+    shows what they are. fields: of Arrow."""
     for arrow in fields:
         inside = (*path, arrow.name)
         if pa.types.is_duration(arrow.type):
@@ -155,6 +158,7 @@ def _refuse_durations(fields: Any, path: Path) -> None:
 
 
 def _spark_schema(footer: Any) -> StructType | None:
+    """The schema that Spark stored in the footer; None if there is none, or it cannot be used. footer: the key-value metadata."""
     text = None if footer is None else footer.get(_SPARK_SCHEMA)
     try:
         return None if text is None else parse_schema(text)

@@ -1,6 +1,7 @@
 """The columns of a scan for one file: made from decoded data, from the log's values, and from rows' positions.
 
-A plan holds everything that is the same for all files of one Parquet schema; most files of a table share one schema.
+A plan holds everything that is the same for all files of one Parquet schema; most files of a table share one schema. A column is
+identified by its place: its index among all columns that the scan reads.
 Protocol: Reader Requirements for Row Tracking.
 """
 
@@ -46,9 +47,10 @@ _STORED = (ColumnSource.DATA, ColumnSource.CONSTANT)
 
 
 class FilePlan:
-    """The mapping of the scan's columns to files of one schema. matches: one per column, None if it is not stored in the file.
-    leaves: Parquet leaf columns to decode, in order; text_leaves: those of them whose values vary in length.
-    has_inner_dictionaries: Arrow decodes such a column one row group at a time, because each has its own dictionary."""
+    """The mapping of the scan's columns to files of one schema. matches: for each column its field in the file (which may be
+    missing there); None for a column that files do not store. leaves: Parquet leaf columns to decode, in order; text_leaves:
+    those of them whose values vary in length. has_inner_dictionaries: Arrow decodes such a column one row group at a time,
+    because each has its own dictionary."""
 
     def __init__(
         self, parquet: pq.ParquetFile, schema: FileSchema, calendar: LegacyCalendar, matches: Sequence[Match | None]
@@ -82,6 +84,7 @@ class FilePlan:
         return all(chunk_null_count(footer, group, leaf) == 0 for group in groups)
 
     def leaves_of(self, places: AbstractSet[int]) -> set[int]:
+        """The Parquet leaf columns that the columns at these places need."""
         matches = [self.matches[place] for place in places]
         return set().union(*(needed_leaves(match, self.schema) for match in matches if match is not None))
 
@@ -98,6 +101,7 @@ class FilePlan:
         return self._positions[place]
 
     def convert(self, place: int, array: pa.Array) -> pa.Array:
+        """A decoded column in the table's type. Raises CannotRead if the types or values do not allow it."""
         match = self.matches[place]
         assert match is not None
         if place not in self._converts:
@@ -115,11 +119,13 @@ def _holds_dictionary(kind: pa.DataType) -> bool:
 
 
 def _stored_arrow_schema(parquet: pq.ParquetFile) -> bytes | None:
+    """The Arrow schema that the writer stored in the footer. It decides to which Arrow types pyarrow decodes the file."""
     footer = parquet.metadata.metadata
     return footer.get(_ARROW_SCHEMA) if footer else None
 
 
 def plan_file(parquet: pq.ParquetFile, columns: Sequence[ScanColumn], calendar: LegacyCalendar, *, by_id: bool) -> FilePlan:
+    """A plan for files with the schema of this one. columns: all columns that the scan reads. by_id: find them by field id."""
     schema = read_file_schema(parquet)
     stored = ((column.logical, column.physical) if column.source in _STORED else None for column in columns)
     return FilePlan(parquet, schema, calendar, match_columns(stored, schema, by_id=by_id))
@@ -138,6 +144,7 @@ class BatchRows:
         self._picked: dict[int, pa.Array] = {}
 
     def picked(self, pick: RowPick | None) -> BatchRows:
+        """The same decoded rows, of which others are returned."""
         return BatchRows(self.start, self.row_count, self._decoded, pick)
 
     def __len__(self) -> int:
@@ -149,6 +156,7 @@ class BatchRows:
         return 0 if self._decoded is None else int(self._decoded.nbytes)
 
     def column(self, position: int) -> pa.Array:
+        """The rows to return of a decoded column. position: in the decoded batch."""
         assert self._decoded is not None
         if self._pick is None:
             return self._decoded.column(position)
@@ -157,7 +165,7 @@ class BatchRows:
         return self._picked[position]
 
     def indexes(self) -> pa.Array:
-        """Positions in the file, int64."""
+        """The positions in the file of the rows to return, int64."""
         if self._pick is None:
             return pa.array(np.arange(self.start, self.start + self.row_count))
         return pa.array(self._pick.indices + np.int64(self.start))
@@ -201,6 +209,7 @@ class FileColumns:
         return pad(values, self._chars[place])
 
     def _is_constant(self, column: ScanColumn) -> bool:
+        """Whether the log, not the file, has the column's value, the same for all rows of the file."""
         has_constant = column.source is ColumnSource.CONSTANT and column.logical.name in self._file.constants
         return has_constant or column.source is ColumnSource.PARTITION
 
@@ -209,6 +218,7 @@ class FileColumns:
         return {place: self._scalar(place) for place, column in enumerate(self._columns) if self._is_constant(column)}
 
     def _stored(self, place: int, rows: BatchRows) -> pa.Array:
+        """The values that the file has for a column; nulls if it lacks the column."""
         position = self._plan.position(place)
         if position is None:
             match = self._plan.matches[place]
@@ -221,7 +231,7 @@ class FileColumns:
         null, or an error if the rows are read to be written again."""
         if place not in self._constants:
             column, arrow = self._columns[place], to_arrow_type(self._columns[place].logical.data_type)
-            if place in self._valued:
+            if place in self._valued:  # the values are only counted, so any value does
                 scalar = _some_value(arrow)
             elif column.source is ColumnSource.PARTITION:
                 text = self._file.partition_values.get(column.physical.name)
@@ -243,7 +253,7 @@ class FileColumns:
             array = self._repeated[place] = _repeat(self._scalar(place), row_count)
         return array.slice(0, row_count)
 
-    # ------------------------------------------------------------ _metadata
+    # ------------------------------------------------------------ the column _metadata
 
     def _metadata(self, column: ScanColumn, rows: BatchRows) -> pa.Array:
         assert isinstance(column.logical.data_type, StructType)
@@ -252,6 +262,7 @@ class FileColumns:
         return pa.Array.from_buffers(target, len(rows), [None], 0, children=children)
 
     def _metadata_field(self, name: str, rows: BatchRows) -> pa.Array:
+        """The values of one field of `_metadata`, not yet in its declared type."""
         file = self._file
         match name:
             case "file_path":
@@ -287,7 +298,8 @@ class FileColumns:
 
 
 def _some_value(kind: pa.DataType) -> Any:
-    """A value that is not null and has no other meaning, made of zero bytes. kind: a type of fixed width, text or binary."""
+    """A value that is not null and has no other meaning, made of zero bytes: 16 are enough for a decimal, the widest type, and
+    for the offsets of an empty text. kind: a type of fixed width, text or binary."""
     return pa.Array.from_buffers(kind, 1, [None, *[pa.py_buffer(bytes(16))] * (kind.num_buffers - 1)])[0]
 
 

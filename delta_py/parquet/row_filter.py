@@ -57,7 +57,7 @@ class RowFilter:
 
         values = [_nested(arrays[each.column], each.inner) for each in self.inputs]
         batch = pa.RecordBatch.from_arrays(values, names=[each.name for each in self.inputs])
-        if not self.inputs:
+        if not self.inputs:  # a batch without columns that still has its number of rows
             batch = pa.RecordBatch.from_arrays([pa.nulls(row_count)], names=[""]).select([])
         try:
             result = evaluate(self.predicate, batch)
@@ -96,11 +96,12 @@ class LookAhead:
 
 
 def _nested(array: pa.Array, inner: Sequence[int]) -> pa.Array:
+    """The values of a field inside of a struct; the array itself if `inner` is empty. inner: the field's positions."""
     return pc.struct_field(array, list(inner)) if inner else array
 
 
 def make_row_filter(state: ScanState, columns: Sequence[ScanColumn]) -> RowFilter | None:
-    """columns: all columns that the scan reads. None if there is nothing to evaluate.
+    """The filter for a scan's predicate; None if there is nothing to evaluate. columns: all columns that the scan reads.
 
     Raises SchemaMismatchError for a predicate over columns that are not read, and ExpressionError for one that cannot be
     evaluated, if rows must be dropped.
@@ -135,6 +136,7 @@ def make_row_filter(state: ScanState, columns: Sequence[ScanColumn]) -> RowFilte
 
 
 def _flat_field(name: str, logical: StructField, inner: Sequence[int]) -> StructField:
+    """A field of this name with the type of a field inside of a column. inner: the field's positions in the column's structs."""
     for position in inner:
         assert isinstance(logical.data_type, StructType)
         logical = logical.data_type.fields[position]

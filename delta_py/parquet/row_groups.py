@@ -37,7 +37,8 @@ class Run:
 
 
 def find_runs(footer: Any, selection: RowSelection, keep: Ndarray | None) -> Iterator[Run]:
-    """footer: pyarrow.parquet.FileMetaData. keep: one boolean per row group; None for all."""
+    """The row groups to decode, consecutive ones together. footer: pyarrow.parquet.FileMetaData. keep: one boolean per row group;
+    None for all. A row group whose rows are all deleted, or none selected, is left out too."""
     run: Run | None = None
     position = 0
     for index in range(footer.num_row_groups):
@@ -160,6 +161,7 @@ class FileSide:
 
 
 def _only_counts(footer: Any) -> FileStats:
+    """Statistics of the row groups without those of any column."""
     return stats_from_parquet_footer(footer, {}, {})
 
 
@@ -175,7 +177,8 @@ def _descend(match: Match | None, inner: Sequence[int]) -> Match | None:
 
 
 def make_group_filter(state: ScanState, columns: Sequence[ScanColumn]) -> GroupFilter | None:
-    """columns: of the scan, in the order of the matches of each file. None without a predicate."""
+    """The filter for a scan's predicate; None without a predicate. columns: all columns that the scan reads, in the order of the
+    matches of each file."""
     if state.predicate is None:
         return None
     leaves: dict[Path, _Leaf] = {}
@@ -184,6 +187,7 @@ def make_group_filter(state: ScanState, columns: Sequence[ScanColumn]) -> GroupF
         leaf = find_leaf(columns, path)
         # Stands for an unknown value, because no file has this path: physical names are never empty.
         renamed[path] = ("", *path)
+        # CHAR values are padded when they are read, so statistics of the stored values do not describe them.
         if leaf is not None and not is_char(columns[leaf[0]].logical, path[1:]):
             place, inner = leaf
             physical, data_type = _physical_path(columns[place], inner)
@@ -206,6 +210,7 @@ def find_leaf(columns: Sequence[ScanColumn], path: Path) -> tuple[int, tuple[int
 
 
 def _same(name: str, expected_name: str, exact: bool) -> bool:
+    """Whether the names are equal, without regard to case unless `exact`."""
     return name == expected_name if exact else name.lower() == expected_name.lower()
 
 

@@ -50,6 +50,7 @@ class RowSelection:
 
 
 def _between(rows: BitMap64, start: int, stop: int) -> Ndarray:
+    """The positions in `rows` from start to stop (exclusive), ascending."""
     return row_indexes(rows & BitMap64(range(start, stop)))
 
 
@@ -74,6 +75,7 @@ def load_selection(store: ObjectStore, file: ScanFile, row_count: int) -> RowSel
 def _positions(
     store: ObjectStore, file: ScanFile, descriptor: DeletionVectorDescriptor | None, row_count: int
 ) -> BitMap64 | None:
+    """The rows in a deletion vector or a selection of the file; None if there is no descriptor."""
     if descriptor is None:
         return None
     try:
@@ -99,7 +101,8 @@ def _positions(
 
 @dataclass(frozen=True, slots=True)
 class RowPick:
-    """Some rows of a batch, in order. indices: their positions in the batch (int32). row_count: of the batch.
+    """Some rows of a batch, in order. indices: their positions in the batch (int32). row_count: of the batch. `_indices` and
+    `_mask` are both forms for Arrow: the positions, and one boolean per row of the batch.
 
     Arrow has two kernels for this, and measurements showed which is faster: `take` if many rows are dropped, or if values have a
     fixed width and no nulls; `filter` otherwise, above all for text of which most rows remain.
@@ -112,6 +115,7 @@ class RowPick:
 
     @classmethod
     def of(cls, keep: Ndarray) -> RowPick:
+        """keep: one boolean per row of the batch."""
         indices = np.flatnonzero(keep).astype(np.int32)
         bits = pa.py_buffer(np.packbits(keep, bitorder="little"))
         mask = pa.Array.from_buffers(pa.bool_(), len(keep), [None, bits])

@@ -25,7 +25,8 @@ _MATERIALIZED = ("delta.rowTracking.materializedRowIdColumnName", "delta.rowTrac
 
 @dataclass(frozen=True, slots=True)
 class UnknownColumns:
-    """schema: with physical names. materialized_names: lower-case names of other known top-level columns."""
+    """The columns that a table knows. schema: with physical names. by_id: the table maps columns by id. materialized_names:
+    lower-case names of the row tracking columns, which are not in the schema."""
 
     schema: StructType
     by_id: bool
@@ -42,6 +43,7 @@ class UnknownColumns:
         )
 
     def are_in(self, file: pq.ParquetFile) -> bool:
+        """Whether the file has a column, at any depth, that the table lacks."""
         columns = read_file_schema(file)
         fields = [field for field in columns.fields if field.name.lower() not in self.materialized_names]
         return self._beyond(fields, self.schema, columns)
@@ -56,6 +58,7 @@ class UnknownColumns:
         return False
 
     def _types_by_key(self, struct: StructType, columns: FileSchema) -> Mapping[object, DataType]:
+        """The types of the struct's fields, by the key that identifies them in this file: the id, or the lower-case name."""
         if self._uses_ids(columns):
             return {f.metadata.get(ID): f.data_type for f in struct.fields}
         return {f.name.lower(): f.data_type for f in struct.fields}

@@ -12,7 +12,7 @@ Ndarray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 def fixed_values(array: pa.Array, dtype: Any) -> Ndarray:
-    """The values of a fixed-width array, one per element of `dtype`; the value of a null is arbitrary."""
+    """The values of a fixed-width array as numpy's `dtype`, which has the same width; the value of a null is arbitrary."""
     buffer = array.buffers()[1]
     if buffer is None:
         return np.zeros(len(array), dtype)
@@ -62,7 +62,8 @@ def bytes_of(array: pa.Array) -> tuple[Ndarray, Ndarray]:
 
 
 def binary_array(data: Ndarray, offsets: Ndarray, bitmap: pa.Buffer | None = None) -> pa.Array:
-    """Bytes and offsets (one more than rows) -> a binary array."""
+    """A binary array from its bytes and the rows' offsets into them, one more than rows. bitmap: the validity of the rows; None
+    if none is null."""
     stored = pa.py_buffer(np.ascontiguousarray(offsets, np.int32))
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [bitmap, stored, pa.py_buffer(np.ascontiguousarray(data))])
 

@@ -77,6 +77,8 @@ def match_columns(
 
 
 def _match_field(path: str, logical: DataType, physical: StructField, siblings: SiblingFields, by_id: bool) -> Match:
+    """Find a column, or a field of a struct, among its siblings in the file. path: for errors. A VOID column is null everywhere,
+    so a field of its name is not read."""
     source = _find(path, physical, siblings, by_id)
     if source is None or logical == VOID:
         return Match(path, logical, None)
@@ -84,12 +86,14 @@ def _match_field(path: str, logical: DataType, physical: StructField, siblings: 
 
 
 def _find(path: str, physical: StructField, siblings: SiblingFields, by_id: bool) -> FileField | None:
-    """By id if the field has one and by_id is set; else by exact name; else by name ignoring case."""
+    """The field's counterpart in the file: by id if the field has one and by_id is set; else by exact name; else by name ignoring
+    case. None if the file lacks it."""
     field_id = physical.metadata.get(COLUMN_ID) if by_id else None
     return _only(path, siblings.named(physical.name) if field_id is None else siblings.with_id(field_id))
 
 
 def _only(path: str, candidates: Sequence[FileField]) -> FileField | None:
+    """The only candidate; None if there is none. Raises CannotRead if there are several."""
     if len(candidates) > 1:
         names = ", ".join(f.name for f in candidates)
         raise CannotRead(f"column {path} is in the file more than once: {names}; which one is meant cannot be told")
@@ -118,10 +122,12 @@ def _match_value(path: str, logical: DataType, physical: DataType, source: FileF
 
 
 def _match_part(path: str, logical: DataType, physical: DataType, source: FileField, by_id: bool) -> Match:
+    """Match an element, a key or a value, whose field in the file is known."""
     return Match(path, logical, None) if logical == VOID else _match_value(path, logical, physical, source, by_id)
 
 
 def _expect(path: str, logical: DataType, source: FileField, shape: Shape) -> None:
+    """Raises CannotRead if the file's field does not have this shape."""
     if source.shape is not shape:
         kind = "a plain value" if source.shape is Shape.LEAF else f"a {source.shape.value}"
         raise CannotRead(f"column {path} is {type_name(logical)} in the table, and {kind} in the file")
@@ -132,6 +138,8 @@ def needed_leaves(match: Match, schema: FileSchema) -> set[int]:
     if match.source is None:
         return set()
     if not match.parts:
+        # A struct without fields needs no leaf of its own. Any other value without parts is a leaf, or a variant, whose leaves
+        # are all needed.
         needed = set() if isinstance(match.data_type, StructType) else set(match.source.leaves)
     else:
         needed = set().union(*(needed_leaves(part, schema) for part in match.parts))
@@ -183,10 +191,12 @@ def converter(match: Match, arrow: pa.DataType, context: FileContext) -> Convert
 
 
 def nulls(match: Match, row_count: int) -> pa.Array:
+    """The values of a column or a part that the file lacks."""
     return pa.nulls(row_count, to_arrow_type(match.data_type))
 
 
 def _struct_converter(match: Match, arrow: pa.StructType, target: pa.DataType, context: FileContext) -> Convert | None:
+    """None if the file's struct has the table's fields in the same order, and no field needs a conversion."""
     assert match.source is not None
     decoded = context.positions(match.source.children)
     positions = [None if part.source is None else decoded[part.source.first_leaf] for part in match.parts]
@@ -217,6 +227,7 @@ def _struct_converter(match: Match, arrow: pa.StructType, target: pa.DataType, c
 
 
 def _list_converter(match: Match, arrow: pa.DataType, target: pa.DataType, context: FileContext) -> Convert | None:
+    """None if the file has plain lists, and their elements need no conversion."""
     # Lists with other layouts (64-bit offsets, fixed size, views) are converted to plain lists first.
     if not pa.types.is_list(arrow):
         assert is_list_like(arrow)
@@ -235,6 +246,7 @@ def _list_converter(match: Match, arrow: pa.DataType, target: pa.DataType, conte
 
 
 def _map_converter(match: Match, arrow: pa.MapType, target: pa.MapType, context: FileContext) -> Convert | None:
+    """None if neither keys nor values need a conversion."""
     key = _part_converter(match.parts[0], arrow.key_type, context)
     value = _part_converter(match.parts[1], arrow.item_type, context)
     if arrow == target and key is None and value is None:
@@ -251,6 +263,7 @@ def _map_converter(match: Match, arrow: pa.MapType, target: pa.MapType, context:
 
 
 def _part_converter(part: Match, arrow: pa.DataType, context: FileContext) -> Convert | None:
+    """The conversion of elements, keys or values; of parts without a source, such as VOID elements, to nulls."""
     if part.source is None:
         return lambda array: nulls(part, len(array))
     return converter(part, arrow, context)

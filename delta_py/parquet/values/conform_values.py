@@ -65,8 +65,8 @@ def _chain(*steps: Convert | None) -> Convert | None:
     return convert
 
 
-# Conversions in the order in which they are applied; None in the place of a step that is not needed. None in the place of the
-# tuple if the conversion is not allowed.
+# Conversions in the order in which they are applied; a step that is None is not needed. None instead of the tuple: the conversion
+# is not allowed.
 Steps: TypeAlias = tuple[Convert | None, ...] | None
 
 
@@ -74,7 +74,7 @@ Steps: TypeAlias = tuple[Convert | None, ...] | None
 
 
 def _plain(data_type: DataType, arrow: pa.DataType, target: pa.DataType) -> Steps:
-    """Returns None if the conversion is not allowed."""
+    """The conversion of numbers, texts and bytes. Arrow's casts raise an error for a value that does not fit."""
     types = pa.types
     if isinstance(data_type, DecimalType):
         return _decimal(arrow, target)
@@ -92,18 +92,20 @@ def _cast(target: pa.DataType) -> Convert:
 
 
 def _widens_to_float(arrow: pa.DataType, target: pa.DataType) -> bool:
+    """Whether a floating-point type keeps every value. A double has 53 bits for the digits, enough for integers of 32 bits."""
     if pa.types.is_floating(arrow):
         return bool(arrow.bit_width <= target.bit_width)
     return bool(pa.types.is_integer(arrow) and arrow.bit_width <= 32 and pa.types.is_float64(target))
 
 
 def _decimal(arrow: pa.DataType, target: pa.DataType) -> Steps:
+    """The conversion to a decimal; a value with too many digits raises an error when it is converted."""
     if pa.types.is_decimal(arrow):
         return (_cast(target),)
     if not pa.types.is_integer(arrow):
         return None
     # Arrow casts an integer only to a decimal that holds all integers of its width; the second step checks the values.
-    digits = 20 + target.scale
+    digits = 20 + target.scale  # an integer of 64 bits has up to 20 digits
     roomy = pa.decimal128(digits, target.scale) if digits <= 38 else pa.decimal256(digits, target.scale)
     return (_cast(roomy), _cast(target))
 
@@ -124,7 +126,7 @@ def _bytes(arrow: pa.DataType, target: pa.DataType) -> Steps:
 
 
 def _temporal(data_type: DataType, arrow: pa.DataType, target: pa.DataType, calendar: LegacyCalendar, int96: bool) -> Steps:
-    """Returns None if the conversion is not allowed."""
+    """The conversion to dates and timestamps. int96: the file stores the column as INT96, which has its own calendar mark."""
     if pa.types.is_timestamp(arrow):
         return _timestamp(arrow, target, calendar, int96) if pa.types.is_timestamp(target) else None
     as_date: Convert | None = None

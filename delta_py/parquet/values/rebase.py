@@ -92,6 +92,7 @@ def rebase_timestamps(times: pa.Array, zone: str) -> pa.Array:
 
 
 def _rebase_micros(micros: Ndarray, zone: _Zone) -> Ndarray:
+    """Instants (microseconds since 1970) by the old rules -> the instants with the same local date and time by today's rules."""
     days, time_of_day = np.divmod(micros + zone.legacy_offset, _MICROS_PER_DAY)
     return zone.to_instants(_rebase_days(days) * _MICROS_PER_DAY + time_of_day)
 
@@ -105,7 +106,7 @@ def _rebase_days(days: Ndarray) -> Ndarray:
 def _julian_date(days: Ndarray) -> tuple[Ndarray, Ndarray, Ndarray]:
     """(year, month, day of month) in the Julian calendar, years counted from March so that a leap day comes last."""
     since_march_0 = days + 719_470  # days since 1 March of Julian year 0
-    cycle, day_of_cycle = np.divmod(since_march_0, 1461)
+    cycle, day_of_cycle = np.divmod(since_march_0, 1461)  # four years, the last of which has the leap day
     year_of_cycle = np.minimum(day_of_cycle // 365, 3)
     day_of_year = day_of_cycle - 365 * year_of_cycle
     # From March on, five months always have 153 days together: 31, 30, 31, 30, 31.
@@ -116,6 +117,7 @@ def _julian_date(days: Ndarray) -> tuple[Ndarray, Ndarray, Ndarray]:
 def _gregorian_day(year: Ndarray, month: Ndarray, day: Ndarray) -> Ndarray:
     """The inverse for the proleptic Gregorian calendar; year and month count from March, day from 0."""
     leap_days = year // 4 - year // 100 + year // 400
+    # 719,468 is the number of days from 1 March of year 0 to 1970-01-01.
     days: Ndarray = 365 * year + leap_days + (153 * month + 2) // 5 + day - 719_468
     return days
 
@@ -139,6 +141,7 @@ class _Zone:
     fixed: bool
 
     def to_instants(self, local: Ndarray) -> Ndarray:
+        """Local times -> instants, by today's rules. Both are microseconds since 1970."""
         return local - self.offsets[np.searchsorted(self.starts, local, side="right") - 1]
 
 
@@ -152,12 +155,14 @@ def _zone(name: str) -> _Zone:
         rules = zone_rules(region_name(name))
     except ValueError as error:
         raise ValueError(f"the time zone {name!r} that its writer worked in is not known on this machine") from error
+    # The smallest offset of a year is standard time: summer time is ahead of it.
     standard = min(_offset(rules, datetime(2024, month, 1, tzinfo=UTC)) for month in range(1, 13))
     starts, offsets = _changes_before_1900(rules)
     return _Zone(standard, starts, offsets, False)
 
 
 def _fixed_zone(offset: int) -> _Zone:
+    """offset: microseconds east of UTC."""
     return _Zone(offset, np.array([_BEGINNING]), np.array([offset]), True)
 
 
@@ -185,6 +190,7 @@ def _find_change(rules: ZoneInfo, first: datetime, last: datetime) -> datetime:
 
 
 def _offset(rules: ZoneInfo, instant: datetime) -> int:
+    """Microseconds east of UTC at an instant."""
     offset = instant.astimezone(rules).utcoffset()
     assert offset is not None
     return offset // timedelta(microseconds=1)

@@ -44,12 +44,14 @@ def variant_converter(path: str, arrow: pa.StructType) -> Callable[[pa.Array], p
 
 
 def _rebuild(path: str, array: pa.StructArray) -> pa.Array:
+    """Shredded variants as VARIANT_ARROW, some rows at a time. path: of the column, for errors."""
     rows = max(1, len(array) * _PIECE_BYTES // max(1, array.nbytes))
     pieces = [_rebuild_piece(path, array.slice(start, rows)) for start in range(0, len(array), rows)]
     return pa.concat_arrays(pieces) if pieces else pa.array([], VARIANT_ARROW)
 
 
 def _rebuild_piece(path: str, array: pa.StructArray) -> pa.Array:
+    """Rows with the same metadata share a code, so that each distinct dictionary of field names is parsed once."""
     try:
         # If the file requires a value, Arrow has empty bytes below a null variant.
         stored = pc.if_else(pc.is_valid(array), _child(array, "metadata"), pa.scalar(None, pa.binary()))
@@ -67,17 +69,20 @@ def _complete(value: pa.Array, array: pa.StructArray) -> pa.Array:
 
 
 def _variant(array: pa.StructArray, value: pa.Array) -> pa.Array:
+    """VARIANT_ARROW from new values, and the metadata and nulls of a variant's group."""
     children = [value, _child(array, "metadata")]
     return pa.Array.from_buffers(VARIANT_ARROW, len(array), [validity(array)], array.null_count, children=children)
 
 
 def _child(array: pa.StructArray, name: str) -> pa.Array | None:
+    """A field of a group, in a plain layout; None if the file lacks it."""
     position = array.type.get_field_index(name)
     return None if position < 0 else _without_layout(array.field(position))
 
 
 def _without_layout(array: pa.Array) -> pa.Array:
-    """Binary and string arrays with 32-bit offsets, plain lists, no extension and no dictionary."""
+    """The same values in the layouts that this module reads: binary and string arrays with 32-bit offsets, plain lists, no
+    extension and no dictionary."""
     types, arrow = pa.types, array.type
     if isinstance(arrow, pa.BaseExtensionType):
         return _without_layout(array.storage)
@@ -97,6 +102,7 @@ class _Damaged(Exception):
 
 
 def _check(sound: Ndarray | bool, what: str) -> None:
+    """Raises _Damaged unless all are true. what: what is wrong, for the message."""
     if not np.all(sound):
         raise _Damaged(what)
 
@@ -133,7 +139,7 @@ class _Keys:
         self._rank_of_name[pc.sort_indices(self._names).to_numpy()] = np.arange(len(self._names))
 
     def ids(self, name: str, codes: Ndarray) -> Ndarray:
-        """The id of a field name in each row's dictionary."""
+        """The id of a field name in each row's dictionary. Raises _Damaged if a dictionary lacks the name."""
         id_of_code = np.full(len(self.counts), -1)
         name_index = pc.index_in(pa.scalar(name.encode(), pa.binary()), self._names).as_py()
         if name_index is not None:
@@ -170,6 +176,7 @@ def _encode(node: pa.StructArray, is_needed: pa.Array, codes: Ndarray, keys: _Ke
 
 
 def _encode_arrays(lists: pa.ListArray, is_needed: pa.Array, codes: Ndarray, keys: _Keys) -> pa.Array:
+    """Arrays from their shredded elements; a missing element is the variant null."""
     is_array = pc.and_(is_needed, pc.is_valid(lists))
     offsets, elements = list_parts(lists)
     owner = np.repeat(np.arange(len(lists)), np.diff(offsets))
@@ -324,6 +331,7 @@ def _assemble(entries: _Entries, present: pa.Array) -> pa.Array:
 
 
 def _header(is_object: bool, is_large: bool, id_width: int, offset_width: int) -> int:
+    """The first byte of an object or array; _layout describes its bits."""
     if is_object:
         return (is_large << 4 | (id_width - 1) << 2 | (offset_width - 1)) << 2 | _OBJECT
     return (is_large << 2 | (offset_width - 1)) << 2 | _ARRAY
@@ -380,6 +388,7 @@ def _encode_decimals(typed: pa.Array) -> pa.Array:
 
 
 def _encode_text(typed: pa.Array) -> pa.Array:
+    """A text of up to 63 bytes has its length in the header byte."""
     lengths = np.diff(int32_offsets(typed))
     long = lengths > 63
     return _with_header(np.where(long, 16 << 2, lengths << 2 | 1).astype(np.uint8), typed, long=long)
@@ -397,6 +406,7 @@ def _with_header(first: Ndarray, typed: pa.Array, *, long: Ndarray) -> pa.Array:
 
 
 def _prefixed(first: int, values: Ndarray) -> Ndarray:
+    """A matrix of bytes, one row per value: the header byte, and the bytes of the value."""
     body = np.ascontiguousarray(values).view(np.uint8).reshape(len(values), values.dtype.itemsize)
     return np.hstack([np.full((len(values), 1), first, np.uint8), body])
 
@@ -411,7 +421,7 @@ def _fixed(typed: pa.Array, rows: Ndarray) -> pa.Array:
 
 
 def _unsigned(data: Ndarray, positions: Ndarray, widths: Ndarray) -> Ndarray:
-    """Little-endian integers of 1 to 4 bytes."""
+    """The little-endian integers of 1 to 4 bytes (`widths`) at the positions."""
     numbers = np.zeros(len(positions), np.int64)
     if len(positions) == 0:
         return numbers
@@ -424,11 +434,13 @@ def _unsigned(data: Ndarray, positions: Ndarray, widths: Ndarray) -> Ndarray:
 
 
 def _write(data: Ndarray, positions: Ndarray, numbers: Ndarray, width: int) -> None:
+    """Write little-endian integers of `width` bytes into `data`, each at its position."""
     for byte in range(width):
         data[positions + byte] = (numbers >> (8 * byte)) & 0xFF
 
 
 def _width(numbers: Ndarray) -> int:
+    """How many bytes the largest number takes, at least 1."""
     largest = int(numbers.max(initial=0))
     return max(1, (largest.bit_length() + 7) // 8)
 
