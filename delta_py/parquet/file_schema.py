@@ -79,9 +79,9 @@ class FileSchema:
 
     def cheapest_leaf(self, field: FileField) -> int:
         """A leaf that shows the presence and lengths of `field`: the least repeated one, of fixed width if possible."""
-        return min(field.leaves, key=self._cost)
+        return min(field.leaves, key=self._read_cost)
 
-    def _cost(self, leaf: int) -> tuple[int, bool, int]:
+    def _read_cost(self, leaf: int) -> tuple[int, bool, int]:
         """(how often it is repeated, whether its width varies, its number): smaller is cheaper."""
         column = self.parquet.column(leaf)
         return column.max_repetition_level, column.physical_type in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"), leaf
@@ -90,37 +90,37 @@ class FileSchema:
 def read_file_schema(file: pq.ParquetFile) -> FileSchema:
     """The fields of an open file. Reads nothing but the footer, which pyarrow has already parsed."""
     arrow = file.schema_arrow
-    fields = _fields(list(arrow), 0)
-    assert _end(fields, 0) == len(file.schema), "Arrow's and Parquet's leaves disagree"
-    return FileSchema(fields, any(f.field_id is not None for f in _walk(fields)), file.schema)
+    fields = _number_fields(list(arrow), 0)
+    assert _next_leaf(fields, 0) == len(file.schema), "Arrow's and Parquet's leaves disagree"
+    return FileSchema(fields, any(f.field_id is not None for f in _all_fields(fields)), file.schema)
 
 
-def _fields(arrow_fields: Sequence[pa.Field], first_leaf: int) -> tuple[FileField, ...]:
+def _number_fields(arrow_fields: Sequence[pa.Field], first_leaf: int) -> tuple[FileField, ...]:
     """Number the leaves of sibling fields, from first_leaf on."""
     fields: list[FileField] = []
     for arrow in arrow_fields:
-        fields.append(_field(arrow, _end(fields, first_leaf)))
+        fields.append(_number_field(arrow, _next_leaf(fields, first_leaf)))
     return tuple(fields)
 
 
-def _end(fields: Sequence[FileField], start: int) -> int:
+def _next_leaf(fields: Sequence[FileField], start: int) -> int:
     """The number of the leaf after the last field; `start` if there is no field."""
     return fields[-1].first_leaf + fields[-1].leaf_count if fields else start
 
 
-def _field(arrow: pa.Field, first_leaf: int) -> FileField:
-    shape, inner = _shape(arrow.type)
+def _number_field(arrow: pa.Field, first_leaf: int) -> FileField:
+    shape, child_fields = _shape_and_children(arrow.type)
     field_id = int(arrow.metadata[_FIELD_ID]) if arrow.metadata and _FIELD_ID in arrow.metadata else None
     if shape is Shape.LEAF:
         return FileField(arrow.name, field_id, shape, first_leaf, 1)
-    children = _fields(inner, first_leaf)
-    return FileField(arrow.name, field_id, shape, first_leaf, _end(children, first_leaf) - first_leaf, children)
+    children = _number_fields(child_fields, first_leaf)
+    return FileField(arrow.name, field_id, shape, first_leaf, _next_leaf(children, first_leaf) - first_leaf, children)
 
 
-def _shape(arrow: pa.DataType) -> tuple[Shape, list[pa.Field]]:
+def _shape_and_children(arrow: pa.DataType) -> tuple[Shape, list[pa.Field]]:
     """(the shape of a type, the fields inside of it)."""
     if isinstance(arrow, pa.BaseExtensionType):
-        return _shape(arrow.storage_type)
+        return _shape_and_children(arrow.storage_type)
     if pa.types.is_struct(arrow):
         return Shape.STRUCT, list(arrow)
     if pa.types.is_map(arrow):
@@ -130,8 +130,8 @@ def _shape(arrow: pa.DataType) -> tuple[Shape, list[pa.Field]]:
     return Shape.LEAF, []
 
 
-def _walk(fields: Sequence[FileField]) -> Iterator[FileField]:
+def _all_fields(fields: Sequence[FileField]) -> Iterator[FileField]:
     """The fields and all fields inside of them, at any depth."""
     for f in fields:
         yield f
-        yield from _walk(f.children)
+        yield from _all_fields(f.children)

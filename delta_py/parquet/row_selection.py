@@ -38,18 +38,18 @@ class RowSelection:
 
     def pick(self, start: int, stop: int) -> RowPick | None:
         """The rows to read from start to stop; None for all of them."""
-        dropped = None if self.dropped is None else _between(self.dropped, start, stop)
+        dropped = None if self.dropped is None else _rows_between(self.dropped, start, stop)
         if self.selected is None and (dropped is None or len(dropped) == 0):
             return None
-        keep = np.full(stop - start, self.selected is None)
+        is_read = np.full(stop - start, self.selected is None)
         if self.selected is not None:
-            keep[_between(self.selected, start, stop) - start] = True
+            is_read[_rows_between(self.selected, start, stop) - start] = True
         if dropped is not None:
-            keep[dropped - start] = False
-        return RowPick.of(keep)
+            is_read[dropped - start] = False
+        return RowPick.of(is_read)
 
 
-def _between(rows: BitMap64, start: int, stop: int) -> Ndarray:
+def _rows_between(rows: BitMap64, start: int, stop: int) -> Ndarray:
     """The positions in `rows` from start to stop (exclusive), ascending."""
     return row_indexes(rows & BitMap64(range(start, stop)))
 
@@ -67,12 +67,12 @@ def load_selection(store: ObjectStore, file: ScanFile, row_count: int) -> RowSel
     if file.deletion_vector is None and file.selection is None:
         return ALL_ROWS
     return RowSelection(
-        _positions(store, file, file.deletion_vector, row_count),
-        _positions(store, file, file.selection, row_count),
+        _read_bitmap(store, file, file.deletion_vector, row_count),
+        _read_bitmap(store, file, file.selection, row_count),
     )
 
 
-def _positions(
+def _read_bitmap(
     store: ObjectStore, file: ScanFile, descriptor: DeletionVectorDescriptor | None, row_count: int
 ) -> BitMap64 | None:
     """The rows in a deletion vector or a selection of the file; None if there is no descriptor."""
@@ -134,8 +134,9 @@ class RowPick:
         """The picked rows. Arrow's take is faster than its filter if at most half of the rows are picked. For values of fixed
         width without nulls, take is faster if at least 1 % of the rows are dropped.
         """
-        picked, total = len(self.indices), self.row_count
-        plain = array.null_count == 0 and (pa.types.is_primitive(array.type) or pa.types.is_decimal(array.type))
-        if picked * 2 <= total or (plain and (total - picked) * 100 >= total):
+        picked_count, total_count = len(self.indices), self.row_count
+        is_fixed_width = pa.types.is_primitive(array.type) or pa.types.is_decimal(array.type)
+        is_plain = array.null_count == 0 and is_fixed_width
+        if picked_count * 2 <= total_count or (is_plain and (total_count - picked_count) * 100 >= total_count):
             return pc.take(array, self._indices, boundscheck=False)
         return array.filter(self._mask)

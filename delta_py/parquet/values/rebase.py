@@ -80,15 +80,15 @@ def rebase_timestamps(times: pa.Array, zone: str) -> pa.Array:
     Raises ValueError if there are old times and the zone is not known.
     """
     micros = fixed_values(times, np.int64)
-    old = micros < _LAST_LEGACY_ZONE_RULE
-    if not old.any():
+    is_old = micros < _LAST_LEGACY_ZONE_RULE
+    if not is_old.any():
         return times
     rules = _zone(zone)
-    if rules.fixed:  # only the calendars differ, so values from their change on are not moved
-        old = micros < _GREGORIAN_START_DAY * _MICROS_PER_DAY - rules.legacy_offset
-    moved = micros.copy()
-    moved[old] = _rebase_micros(micros[old], rules)
-    return from_values(times.type, moved, nulls_of=times)
+    if rules.is_fixed:  # only the calendars differ, so values from their change on are not moved
+        is_old = micros < _GREGORIAN_START_DAY * _MICROS_PER_DAY - rules.legacy_offset
+    rebased = micros.copy()
+    rebased[is_old] = _rebase_micros(micros[is_old], rules)
+    return from_values(times.type, rebased, nulls_of=times)
 
 
 def _rebase_micros(micros: Ndarray, zone: _Zone) -> Ndarray:
@@ -132,13 +132,13 @@ class _Zone:
     legacy_offset: before 1900 by the JVM's old rules, which use today's standard time for all earlier years.
     starts, offsets: by today's rules, offsets[i] applies from the local time starts[i] on (a local time that occurs twice
     is the later one, a skipped one keeps the offset before the gap).
-    fixed: the zone has one offset for all times, by both rules.
+    is_fixed: the zone has one offset for all times, by both rules.
     """
 
     legacy_offset: int
     starts: Ndarray
     offsets: Ndarray
-    fixed: bool
+    is_fixed: bool
 
     def to_instants(self, local: Ndarray) -> Ndarray:
         """Local times -> instants, by today's rules. Both are microseconds since 1970."""

@@ -39,7 +39,7 @@ def variant_converter(path: str, arrow: pa.StructType) -> Callable[[pa.Array], p
     if arrow == VARIANT_ARROW:
         return None
     if "typed_value" not in names:
-        return lambda array: _variant(array, _complete(_child(array, "value"), array))
+        return lambda array: _variant(array, _fill_missing(_child(array, "value"), array))
     return lambda array: _rebuild(path, array)
 
 
@@ -54,15 +54,15 @@ def _rebuild_piece(path: str, array: pa.StructArray) -> pa.Array:
     """Rows with the same metadata share a code, so that each distinct dictionary of field names is parsed once."""
     try:
         # If the file requires a value, Arrow has empty bytes below a null variant.
-        stored = pc.if_else(pc.is_valid(array), _child(array, "metadata"), pa.scalar(None, pa.binary()))
-        metadata = stored.dictionary_encode()
+        valid_metadata = pc.if_else(pc.is_valid(array), _child(array, "metadata"), pa.scalar(None, pa.binary()))
+        metadata = valid_metadata.dictionary_encode()
         codes = fixed_values(pc.fill_null(metadata.indices, 0), np.int32)
-        return _variant(array, _complete(_encode(array, pc.is_valid(array), codes, _Keys(metadata.dictionary)), array))
+        return _variant(array, _fill_missing(_encode(array, pc.is_valid(array), codes, _Keys(metadata.dictionary)), array))
     except _Damaged as error:
         raise CannotRead(f"column {path} holds a damaged variant: {error}") from error
 
 
-def _complete(value: pa.Array, array: pa.StructArray) -> pa.Array:
+def _fill_missing(value: pa.Array, array: pa.StructArray) -> pa.Array:
     """If a variant exists but its value is missing, it is the variant null."""
     missing = pc.and_(pc.is_valid(array), pc.is_null(value))
     return pc.if_else(missing, pa.scalar(_NULL, pa.binary()), value) if pc.any(missing).as_py() else value
@@ -127,7 +127,7 @@ class _Keys:
         # The names of all dictionaries are numbered one after the other: _first is the number of the first name of each
         # dictionary, _owner the dictionary of each name.
         self._first = np.cumsum(self.counts) - self.counts
-        self._owner, within = _expand(self.counts)
+        self._owner, within = _expand_groups(self.counts)
         places = starts[self._owner] + 1 + widths[self._owner] * (1 + within)
         begin = bases[self._owner] + _unsigned(data, places, widths[self._owner])
         end = bases[self._owner] + _unsigned(data, places + widths[self._owner], widths[self._owner])
@@ -219,9 +219,9 @@ def _sorted_fields(parts: list[_Entries], codes: Ndarray, keys: _Keys) -> _Entri
     values = pa.concat_arrays([part.values for part in parts])
     ranks = keys.rank(codes[rows], ids)
     order = np.lexsort((ranks, rows))  # stable
-    first = np.ones(len(order), bool)
-    first[1:] = (rows[order][1:] != rows[order][:-1]) | (ranks[order][1:] != ranks[order][:-1])
-    order = order[first]
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = (rows[order][1:] != rows[order][:-1]) | (ranks[order][1:] != ranks[order][:-1])
+    order = order[is_first]
     return _Entries(rows[order], ids[order], values.take(pa.array(order)))
 
 
@@ -234,13 +234,13 @@ def _object_fields(values: pa.Array, is_needed: pa.Array, codes: Ndarray, keys: 
     start, end = offsets[rows].astype(np.int64), offsets[rows + 1].astype(np.int64)
     layout = _layout(data, start)
     _check(layout.values <= end, "an object is cut short")
-    owner, within = _expand(layout.counts)
+    owner, within = _expand_groups(layout.counts)
     ids = _unsigned(data, layout.ids[owner] + within * layout.id_width[owner], layout.id_width[owner])
     _check(ids < keys.counts[codes[rows[owner]]], "a field whose name is not in the metadata")
     places = layout.offsets[owner] + within * layout.offset_width[owner]
     begin = layout.values[owner] + _unsigned(data, places, layout.offset_width[owner])
     _check(begin < end[owner], "an object is cut short")
-    sizes = _sizes(data, begin)
+    sizes = _value_sizes(data, begin)
     _check(begin + sizes <= end[owner], "an object is cut short")
     return _Entries(rows[owner], ids, _gather(data, begin, sizes))
 
@@ -279,7 +279,7 @@ _PRIMITIVE_SIZES = np.zeros(64, np.int64)
 _PRIMITIVE_SIZES[:21] = [1, 1, 1, 2, 3, 5, 9, 9, 6, 10, 18, 5, 9, 9, 5, 5, 5, 9, 9, 9, 17]
 
 
-def _sizes(data: Ndarray, start: Ndarray) -> Ndarray:
+def _value_sizes(data: Ndarray, start: Ndarray) -> Ndarray:
     """The length in bytes of each value that starts at a position."""
     kind, header = data[start] & 3, data[start].astype(np.int64) >> 2
     # Kind 0 is a primitive, whose type number is in the header; kind 1 a short text, whose length is in the header.
@@ -290,8 +290,8 @@ def _sizes(data: Ndarray, start: Ndarray) -> Ndarray:
     sizes[text] += _unsigned(data, start[text] + 1, np.full(len(text), 4))
     nested = np.flatnonzero(kind >= _OBJECT)
     layout = _layout(data, start[nested])
-    last = _unsigned(data, layout.values - layout.offset_width, layout.offset_width)
-    sizes[nested] = layout.values - start[nested] + last
+    content_bytes = _unsigned(data, layout.values - layout.offset_width, layout.offset_width)
+    sizes[nested] = layout.values - start[nested] + content_bytes
     return sizes
 
 
@@ -314,7 +314,7 @@ def _assemble(entries: _Entries, present: pa.Array) -> pa.Array:
     lengths = 1 + count_width + counts * id_width + (counts + 1) * offset_width
     starts = np.cumsum(lengths) - lengths
     headers = np.zeros(int(lengths.sum()), np.uint8)
-    headers[starts] = _header(entries.ids is not None, is_large, id_width, offset_width)
+    headers[starts] = _container_header(entries.ids is not None, is_large, id_width, offset_width)
     _write(headers, starts + 1, counts, count_width)
     within = np.arange(len(rows)) - first[rows]
     ids_at = starts + 1 + count_width
@@ -324,13 +324,13 @@ def _assemble(entries: _Entries, present: pa.Array) -> pa.Array:
     _write(headers, offsets_at[rows] + within * offset_width, ends[:-1] - ends[first[rows]], offset_width)
     _write(headers, offsets_at + counts * offset_width, totals, offset_width)
     lists = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), entries.values)
-    nothing = pa.scalar(b"", pa.binary())
+    no_separator = pa.scalar(b"", pa.binary())
     encoded = binary_array(headers, np.append(starts, len(headers)))
-    joined = pc.binary_join_element_wise(encoded, pc.binary_join(lists, nothing), nothing)
+    joined = pc.binary_join_element_wise(encoded, pc.binary_join(lists, no_separator), no_separator)
     return pc.if_else(present, joined, pa.scalar(None, pa.binary()))
 
 
-def _header(is_object: bool, is_large: bool, id_width: int, offset_width: int) -> int:
+def _container_header(is_object: bool, is_large: bool, id_width: int, offset_width: int) -> int:
     """The first byte of an object or array; _layout describes its bits."""
     if is_object:
         return (is_large << 4 | (id_width - 1) << 2 | (offset_width - 1)) << 2 | _OBJECT
@@ -344,17 +344,18 @@ def _encode_primitives(typed: pa.Array) -> pa.Array:
     if types.is_string(arrow):
         return _encode_text(typed)
     if types.is_binary(arrow):
-        return _with_header(np.full(len(typed), 15 << 2, np.uint8), typed, long=np.ones(len(typed), bool))
+        return _with_header(np.full(len(typed), 15 << 2, np.uint8), typed, is_long=np.ones(len(typed), bool))
     if types.is_boolean(arrow):
         true = pc.fill_null(typed, False).to_numpy(zero_copy_only=False)
-        return _fixed(typed, np.where(true, 1 << 2, 2 << 2).astype(np.uint8)[:, None])
+        return _fixed_width_values(typed, np.where(true, 1 << 2, 2 << 2).astype(np.uint8)[:, None])
     if types.is_decimal128(arrow):
         return _encode_decimals(typed)
     if types.is_fixed_size_binary(arrow) and arrow.byte_width == 16:
-        return _fixed(typed, _prefixed(20 << 2, fixed_values(typed, "V16")))
+        return _fixed_width_values(typed, _header_and_values(20 << 2, fixed_values(typed, "V16")))
     if types.is_timestamp(arrow) and arrow.unit in ("s", "ms"):
         typed = typed.cast(pa.timestamp("us", arrow.tz))
-    return _fixed(typed, _prefixed(_type_number(typed.type) << 2, fixed_values(typed, f"V{typed.type.bit_width // 8}")))
+    values = fixed_values(typed, f"V{typed.type.bit_width // 8}")
+    return _fixed_width_values(typed, _header_and_values(_type_number(typed.type) << 2, values))
 
 
 _TYPE_NUMBERS = {
@@ -384,34 +385,34 @@ def _encode_decimals(typed: pa.Array) -> pa.Array:
     number, width = (8, 4) if precision <= 9 else (9, 8) if precision <= 18 else (10, 16)
     unscaled = fixed_values(typed, "V16").view(np.uint8).reshape(-1, 16)[:, :width]
     scale = np.full((len(typed), 1), typed.type.scale, np.uint8)
-    return _fixed(typed, np.hstack([np.full((len(typed), 1), number << 2, np.uint8), scale, unscaled]))
+    return _fixed_width_values(typed, np.hstack([np.full((len(typed), 1), number << 2, np.uint8), scale, unscaled]))
 
 
 def _encode_text(typed: pa.Array) -> pa.Array:
     """A text of up to 63 bytes has its length in the header byte."""
     lengths = np.diff(int32_offsets(typed))
-    long = lengths > 63
-    return _with_header(np.where(long, 16 << 2, lengths << 2 | 1).astype(np.uint8), typed, long=long)
+    is_long = lengths > 63
+    return _with_header(np.where(is_long, 16 << 2, lengths << 2 | 1).astype(np.uint8), typed, is_long=is_long)
 
 
-def _with_header(first: Ndarray, typed: pa.Array, *, long: Ndarray) -> pa.Array:
-    """A header byte, the length in four bytes if `long`, and the bytes."""
-    lengths = np.where(long, 5, 1)
+def _with_header(first: Ndarray, typed: pa.Array, *, is_long: Ndarray) -> pa.Array:
+    """A header byte, the length in four bytes if `is_long`, and the bytes."""
+    lengths = np.where(is_long, 5, 1)
     starts = np.cumsum(lengths) - lengths
     headers = np.zeros(int(lengths.sum()), np.uint8)
     headers[starts] = first
-    _write(headers, starts[long] + 1, np.diff(int32_offsets(typed))[long], 4)
+    _write(headers, starts[is_long] + 1, np.diff(int32_offsets(typed))[is_long], 4)
     encoded = binary_array(headers, np.append(starts, len(headers)))
     return pc.binary_join_element_wise(encoded, typed.view(pa.binary()), pa.scalar(b"", pa.binary()))
 
 
-def _prefixed(first: int, values: Ndarray) -> Ndarray:
+def _header_and_values(first: int, values: Ndarray) -> Ndarray:
     """A matrix of bytes, one row per value: the header byte, and the bytes of the value."""
     body = np.ascontiguousarray(values).view(np.uint8).reshape(len(values), values.dtype.itemsize)
     return np.hstack([np.full((len(values), 1), first, np.uint8), body])
 
 
-def _fixed(typed: pa.Array, rows: Ndarray) -> pa.Array:
+def _fixed_width_values(typed: pa.Array, rows: Ndarray) -> pa.Array:
     """A matrix of bytes, one row per value -> values, null where `typed` is."""
     width = rows.shape[1]
     return binary_array(rows.reshape(-1), np.arange(len(rows) + 1) * width, validity(typed))
@@ -445,7 +446,7 @@ def _width(numbers: Ndarray) -> int:
     return max(1, (largest.bit_length() + 7) // 8)
 
 
-def _expand(counts: Ndarray) -> tuple[Ndarray, Ndarray]:
+def _expand_groups(counts: Ndarray) -> tuple[Ndarray, Ndarray]:
     """For groups of `counts` members: each member's group, and its number within it."""
     owner = np.repeat(np.arange(len(counts)), counts)
     return owner, np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -453,5 +454,5 @@ def _expand(counts: Ndarray) -> tuple[Ndarray, Ndarray]:
 
 def _gather(data: Ndarray, begin: Ndarray, lengths: Ndarray) -> pa.Array:
     """Ranges of bytes, which may overlap and be in any order -> a binary array."""
-    owner, within = _expand(lengths)
+    owner, within = _expand_groups(lengths)
     return binary_array(data[begin[owner] + within], np.append(np.cumsum(lengths) - lengths, len(owner)))
