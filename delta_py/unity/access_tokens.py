@@ -41,7 +41,7 @@ _SCOPE = "all-apis"
 
 @dataclass(frozen=True, slots=True)
 class FixedToken:
-    """text: None for a server without authorization."""
+    """A token that the user gives as text. text: None for a server without authorization."""
 
     text: str | None = field(default=None, repr=False)
 
@@ -53,19 +53,21 @@ class FixedToken:
 
 
 class ClientToken:
-    """uri: where tokens are requested. clock: seconds, for tests. Many threads may use it."""
+    """The tokens of a program, by its client id and secret. uri: where they are requested. clock: seconds, for tests. Many
+    threads may use it."""
 
     def __init__(self, uri: str, client_id: str, client_secret: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._uri, self._client_id, self._client_secret, self._clock = server_url(uri), client_id, client_secret, clock
         self._http = HttpConnection(self._uri, _TIMEOUT_SECONDS)
         self._lock = threading.Lock()
         self._token: str | None = None
-        self._renew_at = 0.0
+        self._renew_at = 0.0  # on the clock
 
     def __repr__(self) -> str:
         return f"ClientToken({self._uri!r}, {self._client_id!r})"
 
     def value(self) -> str:
+        """The current token; requests one if there is none, or it expires soon. Raises as _renew."""
         with self._lock:
             if self._token is None or self._clock() >= self._renew_at:
                 self._renew()
@@ -101,6 +103,7 @@ class ClientToken:
         return request
 
     def _fail(self, status: int, data: bytes) -> None:
+        """Raise the error for an answer without a token: CatalogRefusedError for a refusal, otherwise NotAnswered."""
         words = shown(without_secrets(data.decode(errors="replace"), self.secrets()))
         if status not in REFUSALS:
             raise NotAnswered(f"{self._uri} answered {status}: {words}")
@@ -114,7 +117,7 @@ class ClientToken:
 
 def token_for(server: str, options: Mapping[str, str]) -> FixedToken | ClientToken:
     """The token of the options, or that of the environment if it is for this server. Raises InvalidOptionError for a text that
-    no request can contain, and for a part of the options of a client."""
+    no request can contain, and if only some of the options of a client are given."""
     client = [options.get(option) for option in CLIENT_OPTIONS]
     text = options.get(TOKEN_OPTION)
     if any(value is not None for value in client):  # then all of them are needed, and no token
@@ -136,17 +139,19 @@ def token_for(server: str, options: Mapping[str, str]) -> FixedToken | ClientTok
 
 
 def shared_options(server: str, options: Mapping[str, str]) -> dict[str, str]:
-    """The options with which a process that has another environment gets the same token."""
+    """The options that token_for needs for the same token in a process with another environment: a token of this environment
+    becomes an option."""
     named = {name: value for name, value in options.items() if name in TOKEN_OPTIONS}
     text = None if named else _environment_token(server)
     return named if text is None else {TOKEN_OPTION: text}
 
 
 def _can_be_sent(token: str) -> bool:
+    """Whether an HTTP header can contain the token: only visible ASCII characters, no line breaks."""
     return all("!" <= character <= "~" for character in token)
 
 
 def _environment_token(server: str) -> str | None:
-    """None unless the environment's token is for this server."""
+    """The token in the environment; None if there is none, or it is for another server."""
     host = os.environ.get(HOST_VARIABLE)
     return os.environ.get(TOKEN_VARIABLE) if host and server_url(host) == server else None

@@ -71,7 +71,8 @@ class StagedTable:
 
 @dataclass(frozen=True, slots=True)
 class VendedCredential:
-    """options: storage options. expires_ms: ms since 1970; None if it does not expire."""
+    """prefix: the credential is for the files below this location. options: storage options. expires_ms: ms since 1970; None if
+    it does not expire."""
 
     prefix: str
     options: Mapping[str, str] = field(repr=False)
@@ -79,7 +80,7 @@ class VendedCredential:
 
 
 def catalog_table(answer: Mapping[str, Any], name: str) -> CatalogTable:
-    """name: of the table, for errors."""
+    """A table from the answer to a request for it. name: of the table, for errors."""
     metadata = answer.get("metadata")
     if not isinstance(metadata, dict):
         _fail(name, "metadata", metadata)
@@ -105,6 +106,7 @@ def catalog_table(answer: Mapping[str, Any], name: str) -> CatalogTable:
 
 
 def staged_table(answer: Mapping[str, Any], name: str) -> StagedTable:
+    """The place for a new table from the answer to a request for one. name: of the table, for errors."""
     table_id = _text(answer, "table-id", name)
     if _TABLE_ID.fullmatch(table_id) is None:
         _fail(name, "table-id", table_id)
@@ -124,6 +126,7 @@ def staged_table(answer: Mapping[str, Any], name: str) -> StagedTable:
 
 
 def vended_credentials(answer: Mapping[str, Any], name: str) -> tuple[VendedCredential, ...]:
+    """All credentials of an answer. name: of the table, for errors, which do not contain secrets."""
     entries = answer.get("storage-credentials")
     if not isinstance(entries, list):
         _fail(name, "storage-credentials", type(entries).__name__)  # its values are secrets
@@ -180,9 +183,11 @@ def _commit(entry: Any, name: str) -> CatalogCommit:
 
 
 # ---------------------------------------------------------------- values
+# key: the server's name for the value. name: of the table. Both are for errors; all functions raise CatalogAnswerError.
 
 
 def _text(form: Mapping[str, Any], key: str, name: str) -> str:
+    """A text that must be there, and not be empty."""
     value = form.get(key)
     if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_TEXT:
         _fail(name, key, value)
@@ -190,6 +195,7 @@ def _text(form: Mapping[str, Any], key: str, name: str) -> str:
 
 
 def _count(form: Mapping[str, Any], key: str, name: str) -> int:
+    """A number that must be there: not negative, of 63 bits."""
     value = form.get(key)
     if type(value) is not int or not 0 <= value < _MOST_MS:
         _fail(name, key, value)
@@ -201,6 +207,7 @@ def _optional_count(form: Mapping[str, Any], key: str, name: str) -> int | None:
 
 
 def _object(value: Any, key: str, name: str) -> Mapping[str, Any]:
+    """A JSON object; empty if it is missing."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -209,6 +216,7 @@ def _object(value: Any, key: str, name: str) -> Mapping[str, Any]:
 
 
 def _texts(value: Any, key: str, name: str) -> Mapping[str, str]:
+    """A JSON object whose values are texts; empty if it is missing."""
     texts = _object(value, key, name)
     if not all(isinstance(text, str) for text in texts.values()):
         _fail(name, key, value)
@@ -216,6 +224,7 @@ def _texts(value: Any, key: str, name: str) -> Mapping[str, str]:
 
 
 def _names(value: Any, key: str, name: str) -> tuple[str, ...]:
+    """A list of texts; empty if it is missing."""
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(column, str) for column in value):

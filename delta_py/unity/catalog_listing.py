@@ -45,14 +45,15 @@ class CatalogListing:
         self._client.post("/schemas", {"name": schema, "catalog_name": self._catalog, **described})
 
     def drop_schema(self, schema: str, *, with_tables: bool) -> None:
-        """with_tables: also if it has tables, which are dropped too."""
+        """with_tables: drop the schema's tables too. Otherwise the server refuses to drop a schema that has tables."""
         self._client.delete(self._schema_path(schema), {"force": "true"} if with_tables else None)
 
     def _schema_path(self, schema: str) -> str:
         return f"/schemas/{quote(f'{self._catalog}.{schema}', safe='')}"
 
     def _names(self, kind: str, query: Mapping[str, str]) -> Iterator[str]:
-        """kind: schemas or tables."""
+        """The names of all schemas or tables, page after page. kind: `schemas` or `tables`; query: of the first page's
+        request."""
         token: str | None = None
         for _ in range(_MOST_PAGES):
             page = self._client.get(f"/{kind}", query if token is None else {**query, "page_token": token})

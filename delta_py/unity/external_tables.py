@@ -19,7 +19,7 @@ class ExternalTable:
         return (ExternalTable, (self.access, self.table_id)) if self.access.is_shared else (_nothing, ())
 
     def report_version(self, version: int, timestamp_ms: int) -> None:
-        """timestamp_ms: of the commit, since 1970. Raises as RestClient.post."""
+        """Tell the catalog the table's newest version. timestamp_ms: of the commit, since 1970. Raises as RestClient.post."""
         update = {
             "action": "update-metadata-snapshot-version",
             "last-commit-version": version,
@@ -29,4 +29,5 @@ class ExternalTable:
 
 
 def _nothing() -> None:
+    """Unpickles an ExternalTable in a process without the token, as None."""
     return None

@@ -41,7 +41,8 @@ class HttpConnection:
         self._opener = urllib.request.build_opener(proxies, https, _NoRedirects)
 
     def send(self, request: urllib.request.Request, longest: int) -> HttpAnswer:
-        """longest: bytes of the answer. Raises NotAnswered if there is no whole answer."""
+        """Send a request; an error status is an answer too. longest: the most bytes of an answer. Raises NotAnswered if there is
+        no whole answer."""
         deadline = time.monotonic() + self._timeout
         try:
             try:
@@ -56,11 +57,12 @@ class HttpConnection:
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: Any) -> None:
-        """The redirect becomes an HTTPError."""
+        """Returns None, so the redirect becomes an HTTPError."""
 
 
 def _read(response: IO[bytes], longest: int, deadline: float) -> bytes | None:
-    """The whole answer; None if it is too long. A server that sends a byte now and then does not keep its caller forever."""
+    """The whole answer; None if it is too long. deadline: on the monotonic clock. A server that sends a byte now and then does
+    not keep its caller forever."""
     chunks, size = [], 0
     # read1 returns what has arrived, so that the deadline is checked in between; read would wait for the whole chunk.
     read = getattr(response, "read1", response.read)
@@ -75,6 +77,8 @@ def _read(response: IO[bytes], longest: int, deadline: float) -> bytes | None:
 
 
 def _not_answered(error: Exception) -> NotAnswered:
+    """is_unreachable, for which requests are repeated less long: nothing listens there, the name is unknown, or the certificate
+    is wrong."""
     reason = getattr(error, "reason", error)
     is_unreachable = isinstance(reason, ConnectionRefusedError | ssl.SSLCertVerificationError | socket.gaierror)
     return NotAnswered(" ".join(str(reason).split()) or type(reason).__name__, is_unreachable=is_unreachable)

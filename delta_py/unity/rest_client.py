@@ -113,7 +113,8 @@ class RestClient:
     # ------------------------------------------------------------ one request
 
     def _send(self, method: str, path: str, body: bytes | None) -> dict[str, Any] | None:
-        """Raises NotAnswered if the result is unknown."""
+        """Send one request. Returns the answer's JSON object; None for an empty answer. Raises NotAnswered if the result is
+        unknown."""
         request = urllib.request.Request(f"{self.server}{_BASE}{path}", data=body, method=method)
         request.add_header("User-Agent", f"{DISTRIBUTION}/{own_version()}")
         request.add_header("Accept", "application/json")
@@ -142,6 +143,7 @@ class RestClient:
         """Raise the error that an HTTP status means."""
         status = answer.status
         kind, message = map(self._hide, _error_of(answer.data or b""))  # before they are cut, so that no part of a token is left
+        # shown puts the text into quotes, which are removed here.
         kind, message = kind[:_LONGEST_KIND], shown(message or self._hide(answer.reason))[1:-1]
         if status == 404 and (kind.startswith(("NoSuch", "NotFound")) or kind.endswith("NOT_FOUND")):
             raise CatalogObjectNotFoundError(
@@ -194,6 +196,7 @@ def _error_of(data: bytes) -> tuple[str, str]:
 
 
 def _cure(status: int, kind: str) -> str:
+    """What the user can do about a refusal."""
     match status:
         case 401:
             return "Give a valid token: the option unity.token, or DATABRICKS_HOST and DATABRICKS_TOKEN in the environment."

@@ -46,7 +46,8 @@ class CatalogTableName:
 
 
 def table_of(url: str, options: Mapping[str, str]) -> CatalogTableName:
-    """Raises InvalidOptionError for a URL that names no table of a server, and as server_url."""
+    """The table that a URL names. options: unity.uri is read from them. Raises InvalidOptionError for a URL that names no table
+    of a server, and as server_url."""
     server, parts = named_parts(url, options)
     if len(parts) != 3:
         raise _unusable(url, "Write catalog.schema.table, with backticks around a part that contains a dot.")
@@ -70,7 +71,8 @@ def named_parts(url: str, options: Mapping[str, str]) -> tuple[str, tuple[str, .
 
 
 def url_of(parts: Sequence[str]) -> str:
-    """The URL without a server of a catalog, a schema or a table. Nothing in a part counts as a version, a dot or a backtick."""
+    """The URL of a catalog, a schema or a table, without a server. Parts are encoded, so that nothing in them counts as a
+    version, a separating dot or a backtick."""
     return f"uc://{'.'.join(map(_encoded, parts))}"
 
 
@@ -101,6 +103,7 @@ def is_local(server: str) -> bool:
 
 
 def _parts(name: str, url: str) -> tuple[str, ...]:
+    """The parts of a name, decoded. url: for errors."""
     # Backticks and dots separate parts, so each part is decoded after the name was split.
     parts = tuple(unquote(part) for part in split_name(name.rstrip("/")))
     if not all(parts) or len(name) > _LONGEST_NAME or not "".join(parts).isprintable():
@@ -109,6 +112,7 @@ def _parts(name: str, url: str) -> tuple[str, ...]:
 
 
 def _host_of(netloc: str, url: str) -> str:
+    """The host name in a URL's host part, without its port. url: for errors, which do not repeat a password."""
     parts = _split(f"https://{netloc}")
     if not parts.hostname or "@" in netloc:
         raise _unusable(url if "@" not in netloc else f"unity://...@{netloc.rpartition('@')[2]}", "Write unity://host/c.s.t.")
@@ -116,6 +120,7 @@ def _host_of(netloc: str, url: str) -> str:
 
 
 def _split(url: str) -> SplitResult:
+    """The URL's components. Raises InvalidOptionError for a text that is no URL."""
     try:
         parts = urlsplit(url)
         _ = parts.port  # it is parsed when it is first read

@@ -47,7 +47,8 @@ _cache_lock = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class AccessOptions:
-    """options: of the token, by their names. is_shared: the token may go to other processes."""
+    """options: of the token, by their names. timeout: seconds for one request. retry_seconds: how long requests without an answer
+    are repeated. is_shared: the token may go to other processes."""
 
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     timeout: float = TIMEOUT_SECONDS
@@ -70,7 +71,7 @@ class TableAccess:
         self._lock = threading.Lock()
         self._credential: VendedCredential | None = None
         self._staging_ids: dict[str, str] = {}  # of new tables, by their locations, until they are created
-        self._renew_at_ms = 0
+        self._renew_at_ms = 0  # since 1970
 
     def __repr__(self) -> str:
         return f"TableAccess({self.name.shown!r})"
@@ -95,7 +96,7 @@ class TableAccess:
         return f"{self._schema_path}/tables/{quote(self.name.parts[2], safe='')}"
 
     def load(self) -> CatalogTable:
-        """Raises as RestClient.get, and CatalogAnswerError."""
+        """The table as the catalog has it now. Raises as RestClient.get, and CatalogAnswerError."""
         return catalog_table(self._client.get(self._path), self.name.text)
 
     def update(self, table_id: str, updates: Sequence[Mapping[str, Any]]) -> None:
@@ -118,12 +119,13 @@ class TableAccess:
         return staged
 
     def create(self, definition: Mapping[str, Any]) -> None:
-        """Make the table at its place known. Raises as RestClient.post."""
+        """Make the new table at its place known to others. definition: the body of the request, without the name. Raises as
+        RestClient.post."""
         self._client.post(f"{self._schema_path}/tables", {"name": self.name.parts[2], **definition})
         self._staging_ids.pop(definition["location"], None)
 
     def drop(self) -> None:
-        """Raises as RestClient.delete."""
+        """Drop the table from the catalog. Raises as RestClient.delete."""
         self._client.delete(self._path)
 
     def rename(self, new_name: str) -> None:
@@ -143,7 +145,8 @@ class TableAccess:
     def storage_options(self, location: str) -> Mapping[str, str]:
         """Storage options with credentials for the table's files; empty if the server hands out none. Raises as load."""
         with self._lock:
-            if self._credential is None or not covers(self._credential.prefix, location):  # made again at another place
+            if self._credential is None or not covers(self._credential.prefix, location):
+                # There is none yet, or the table was created again at another place.
                 self._credential, self._renew_at_ms = None, 0
             if self._clock_ms() >= self._renew_at_ms:
                 self._renew(location)
@@ -165,7 +168,7 @@ class TableAccess:
         self._use(credential)
 
     def _use(self, credential: VendedCredential) -> None:
-        """Use it from now on, until five minutes before its end, or for half of a short life."""
+        """Use a credential from now on, until five minutes before its end, or for half of a short life."""
         now = self._clock_ms()
         self._credential = credential
         life_ms = 0 if credential.expires_ms is None else max(0, credential.expires_ms - now)
@@ -173,6 +176,7 @@ class TableAccess:
 
     def _requested(self, location: str) -> tuple[VendedCredential, ...]:
         """Credentials for reading and writing, or only for reading if the user may not write."""
+        # A table that is staged and not yet created has credentials by its staging id, not by its name.
         staging_id = self._staging_ids.get(location)
         if staging_id is not None:
             try:
@@ -191,7 +195,8 @@ class TableAccess:
         return vended_credentials(answer, self.name.text)
 
     def _take(self, credential: VendedCredential | None, staging_ids: Mapping[str, str]) -> None:
-        """Take over what another process knows, unless this one has newer credentials."""
+        """Take over what a pickled access contains. Its credential is used only if it expires later than the one of this
+        process."""
         with self._lock:
             self._staging_ids |= staging_ids
             mine, far = self._credential, 2**63
@@ -214,6 +219,7 @@ def catalog_client(server: str, options: AccessOptions) -> RestClient:
 def _copied(
     name: CatalogTableName, options: AccessOptions, credential: VendedCredential | None, staging_ids: Mapping[str, str]
 ) -> TableAccess:
+    """Unpickles an access: the one of this process, with what the pickled one knew."""
     access = table_access(name, options)
     access._take(credential, staging_ids)
     return access
