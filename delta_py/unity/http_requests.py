@@ -19,7 +19,7 @@ from typing import IO, Any
 from delta_py.remote_requests import NotAnswered
 from delta_py.unity.server_urls import is_local
 
-_CHUNK = 1 << 16
+_CHUNK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class HttpConnection:
             except urllib.error.HTTPError as error:  # an answer, too
                 response = error
             with response:
-                return HttpAnswer(response.status, str(response.reason), _read(response, longest, deadline))
+                return HttpAnswer(response.status, str(response.reason), _read_limited(response, longest, deadline))
         except (OSError, http.client.HTTPException) as error:
-            raise _not_answered(error) from error
+            raise _not_answered_error(error) from error
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -60,13 +60,13 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         """Returns None, so the redirect becomes an HTTPError."""
 
 
-def _read(response: IO[bytes], longest: int, deadline: float) -> bytes | None:
+def _read_limited(response: IO[bytes], longest: int, deadline: float) -> bytes | None:
     """The whole answer; None if it is too long. deadline: on the monotonic clock. A server that sends a byte now and then does
     not keep its caller forever."""
     chunks, size = [], 0
     # read1 returns what has arrived, so that the deadline is checked in between; read would wait for the whole chunk.
     read = getattr(response, "read1", response.read)
-    while chunk := read(_CHUNK):
+    while chunk := read(_CHUNK_BYTES):
         chunks.append(chunk)
         size += len(chunk)
         if size > longest:
@@ -76,7 +76,7 @@ def _read(response: IO[bytes], longest: int, deadline: float) -> bytes | None:
     return b"".join(chunks)
 
 
-def _not_answered(error: Exception) -> NotAnswered:
+def _not_answered_error(error: Exception) -> NotAnswered:
     """is_unreachable, for which requests are repeated less long: nothing listens there, the name is unknown, or the certificate
     is wrong."""
     reason = getattr(error, "reason", error)

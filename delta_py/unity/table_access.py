@@ -92,17 +92,17 @@ class TableAccess:
         return f"/delta/v1/catalogs/{catalog}/schemas/{schema}"
 
     @property
-    def _path(self) -> str:
+    def _table_path(self) -> str:
         return f"{self._schema_path}/tables/{quote(self.name.parts[2], safe='')}"
 
     def load(self) -> CatalogTable:
         """The table as the catalog has it now. Raises as RestClient.get, and CatalogAnswerError."""
-        return catalog_table(self._client.get(self._path), self.name.text)
+        return catalog_table(self._client.get(self._table_path), self.name.text)
 
     def update(self, table_id: str, updates: Sequence[Mapping[str, Any]]) -> None:
         """Change the table with this id, in one request. Raises as RestClient.post."""
         self._client.post(
-            self._path, {"requirements": [{"type": "assert-table-uuid", "uuid": table_id}], "updates": list(updates)}
+            self._table_path, {"requirements": [{"type": "assert-table-uuid", "uuid": table_id}], "updates": list(updates)}
         )
 
     def stage(self) -> StagedTable:
@@ -115,7 +115,7 @@ class TableAccess:
         self._staging_ids[staged.location] = staged.table_id
         if answer.get("storage-credentials"):
             with self._lock:
-                self._use(covering(vended_credentials(answer, self.name.text), staged.location, self.name.text))
+                self._use_credential(covering(vended_credentials(answer, self.name.text), staged.location, self.name.text))
         return staged
 
     def create(self, definition: Mapping[str, Any]) -> None:
@@ -126,13 +126,13 @@ class TableAccess:
 
     def drop(self) -> None:
         """Drop the table from the catalog. Raises as RestClient.delete."""
-        self._client.delete(self._path)
+        self._client.delete(self._table_path)
 
     def rename(self, new_name: str) -> None:
         """new_name: in the same schema. Raises as RestClient.post; if the outcome is unknown, it looks for the table."""
         table_id = self.load().table_id
         try:
-            self._client.post(f"{self._path}/rename", {"new-name": new_name})
+            self._client.post(f"{self._table_path}/rename", {"new-name": new_name})
         except CatalogUnavailableError:  # the table has the new name if the request was carried out
             renamed = TableAccess(self._client, replace(self.name, parts=(*self.name.parts[:2], new_name)))
             try:
@@ -155,26 +155,26 @@ class TableAccess:
 
     def _renew(self, location: str) -> None:
         """Request new credentials. If the server gives no answer, the present ones are used as long as they are valid."""
-        now = self._clock_ms()
+        now_ms = self._clock_ms()
         try:
-            credential = covering(self._requested(location), location, self.name.text)
+            credential = covering(self._request_credentials(location), location, self.name.text)
         except CatalogUnavailableError as error:
             expires_ms = None if self._credential is None else self._credential.expires_ms
-            if expires_ms is None or now >= expires_ms:
+            if expires_ms is None or now_ms >= expires_ms:
                 raise
             _log.warning("%s: the credentials were not renewed, and are valid for a while: %s", self.name.shown, error)
-            self._renew_at_ms = now + (expires_ms - now) // 2
+            self._renew_at_ms = now_ms + (expires_ms - now_ms) // 2
             return
-        self._use(credential)
+        self._use_credential(credential)
 
-    def _use(self, credential: VendedCredential) -> None:
+    def _use_credential(self, credential: VendedCredential) -> None:
         """Use a credential from now on, until five minutes before its end, or for half of a short life."""
-        now = self._clock_ms()
+        now_ms = self._clock_ms()
         self._credential = credential
-        life_ms = 0 if credential.expires_ms is None else max(0, credential.expires_ms - now)
-        self._renew_at_ms = 2**63 if credential.expires_ms is None else now + max(life_ms // 2, life_ms - _RENEWED_BEFORE_MS)
+        life_ms = 0 if credential.expires_ms is None else max(0, credential.expires_ms - now_ms)
+        self._renew_at_ms = 2**63 if credential.expires_ms is None else now_ms + max(life_ms // 2, life_ms - _RENEWED_BEFORE_MS)
 
-    def _requested(self, location: str) -> tuple[VendedCredential, ...]:
+    def _request_credentials(self, location: str) -> tuple[VendedCredential, ...]:
         """Credentials for reading and writing, or only for reading if the user may not write."""
         # A table that is staged and not yet created has credentials by its staging id, not by its name.
         staging_id = self._staging_ids.get(location)
@@ -185,7 +185,7 @@ class TableAccess:
                 self._staging_ids.pop(location, None)
             else:
                 return vended_credentials(answer, self.name.text)
-        path = f"{self._path}/credentials"
+        path = f"{self._table_path}/credentials"
         try:
             answer = self._client.get(path, {"operation": "READ_WRITE"})
         except CatalogRefusedError as error:
@@ -194,14 +194,16 @@ class TableAccess:
             answer = self._client.get(path, {"operation": "READ"})
         return vended_credentials(answer, self.name.text)
 
-    def _take(self, credential: VendedCredential | None, staging_ids: Mapping[str, str]) -> None:
+    def _take_over(self, credential: VendedCredential | None, staging_ids: Mapping[str, str]) -> None:
         """Take over what a pickled access contains. Its credential is used only if it expires later than the one of this
         process."""
         with self._lock:
             self._staging_ids |= staging_ids
-            mine, far = self._credential, 2**63
-            if credential is not None and (mine is None or (credential.expires_ms or far) > (mine.expires_ms or far)):
-                self._use(credential)
+            present, never_ms = self._credential, 2**63
+            if credential is None:
+                return
+            if present is None or (credential.expires_ms or never_ms) > (present.expires_ms or never_ms):
+                self._use_credential(credential)
 
 
 def table_access(name: CatalogTableName, options: AccessOptions) -> TableAccess:
@@ -221,7 +223,7 @@ def _copied(
 ) -> TableAccess:
     """Unpickles an access: the one of this process, with what the pickled one knew."""
     access = table_access(name, options)
-    access._take(credential, staging_ids)
+    access._take_over(credential, staging_ids)
     return access
 
 
@@ -236,7 +238,7 @@ def _known_client(server: str, options: AccessOptions) -> RestClient:
     return RestClient(server, token, timeout=options.timeout, retry_seconds=options.retry_seconds)
 
 
-def _forget() -> None:
+def _forget_accesses_of_parent() -> None:
     """A forked process must not wait for locks that threads of its parent held."""
     global _cache_lock
     _known_access.cache_clear()
@@ -244,4 +246,4 @@ def _forget() -> None:
     _cache_lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_forget_accesses_of_parent)
