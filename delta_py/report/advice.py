@@ -30,12 +30,14 @@ def advice(facts: TableFacts, root: str) -> tuple[Advice, ...]:
 
 
 class _Commands:
-    """The three forms of a command. root: None if it cannot be shown unchanged."""
+    """The three forms of a command. Each method returns None if no safe text can be shown. `_root`: None if the table's root
+    cannot be shown unchanged."""
 
     def __init__(self, root: str) -> None:
         self._root = root if _is_plain(root) and readable(root) == root else None
 
     def cli(self, command: str, *arguments: str) -> str | None:
+        """arguments: after the root; some come from the table, so all are checked."""
         return self._checked(lambda root: shlex.join(["pydelta", command, root, *arguments]), *arguments)
 
     def sql(self, statement: str, *names: str) -> str | None:
@@ -43,6 +45,7 @@ class _Commands:
         return self._checked(lambda root: statement.replace("{}", f"pydelta.{quoted(root)}", 1), *names)
 
     def python(self, call: str, *names: str) -> str | None:
+        """call: of a method of DeltaTable. names: those in it that come from the table."""
         return self._checked(lambda root: f"DeltaTable({root!r}).{call}", *names)
 
     def _checked(self, command: Callable[[str], str], *names: str) -> str | None:
@@ -54,6 +57,7 @@ class _Commands:
 
 
 def _is_plain(text: str) -> bool:
+    """Whether a text has no character that is invisible, or could mislead the person who types it."""
     return text.isprintable() and is_visible(text)
 
 
@@ -93,7 +97,7 @@ def _small_files(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
     if isinstance(files, Unknown) or isinstance(files.optimize, Unknown):
         return
     debt = files.optimize
-    if debt.files < _MANY_FILES or debt.files <= debt.bins:
+    if debt.files < _MANY_FILES or debt.files <= debt.bins:  # no fewer files than now
         return
     title = f"OPTIMIZE can merge {count_text(debt.files, 'file')} into {debt.bins:,}"
     if clustering and not isinstance(clustering, Unknown):
@@ -180,7 +184,7 @@ def _checkpoint(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
     log = facts.log
     if isinstance(log, Unknown) or isinstance(log.checkpoint_interval, Unknown):
         return
-    if log.commits_since_checkpoint <= 2 * log.checkpoint_interval:
+    if log.commits_since_checkpoint <= 2 * log.checkpoint_interval:  # not late enough for advice
         return
     since = "no checkpoint" if log.newest_checkpoint is None else f"the newest checkpoint is of version {log.newest_checkpoint}"
     yield Advice(

@@ -28,7 +28,8 @@ _MOST_STREAMS = 100
 
 
 def commit_facts(snapshot: Snapshot, most: int = MOST_COMMITS) -> tuple[CommitFacts, StreamFacts | Unknown]:
-    """For the newest commits up to the snapshot's version, at most `most`. Raises CorruptTableError, TableNotFoundError."""
+    """Facts about the newest commits up to the snapshot's version, at most `most`, and about the streams that wrote to the table.
+    Raises CorruptTableError, TableNotFoundError."""
     log_commits = list_commits(snapshot.store, 0, snapshot.version)
     reader = CommitReader(snapshot.store)
     files = log_commits[-most:]
@@ -51,7 +52,8 @@ def commit_facts(snapshot: Snapshot, most: int = MOST_COMMITS) -> tuple[CommitFa
 
 @dataclass(slots=True)
 class _Content:
-    """What is read of a commit in addition to its commitInfo. streams: application ids of its transactions; None if not read."""
+    """What is read of a commit in addition to its commitInfo. log_bytes: the size of its file. The other values are None if the
+    file was not read. streams: the application ids of its txn actions."""
 
     log_bytes: int
     files_added: int | None = None
@@ -77,7 +79,7 @@ def _contents(reader: CommitReader, files: Sequence[LogFile]) -> dict[int, _Cont
             streams = frozenset(a.app_id for a in reader.actions(file, "txn") if isinstance(a, SetTransaction))
         except (CorruptTableError, LogFileNotFoundError):
             continue  # its content stays unknown; the check of the log reports it
-        if file.size_bytes:
+        if file.size_bytes:  # an empty file is no valid commit: zeros would be wrong
             content.files_added = sum(piece.adds.num_rows for piece in pieces)
             content.files_removed = sum(len(piece.remove_keys) for piece in pieces)
             content.bytes_added = sum(total(piece.adds["size"]) for piece in pieces)
@@ -142,7 +144,7 @@ def _by_operation(commits: Sequence[Commit]) -> tuple[OperationTotals, ...]:
 
 
 def _by_writer(commits: Sequence[Commit]) -> tuple[WriterTotals, ...]:
-    """As _by_operation, by engine and user."""
+    """The totals of each pair of engine and user, the most frequent pair first. commits: newest first."""
     groups: dict[tuple[str | None, str | None], list[Commit]] = {}
     for commit in commits:
         groups.setdefault((commit.engine, commit.user), []).append(commit)
@@ -157,6 +159,8 @@ def _by_writer(commits: Sequence[Commit]) -> tuple[WriterTotals, ...]:
 
 
 def _streams(snapshot: Snapshot, commits: Sequence[Commit], contents: dict[int, _Content]) -> StreamFacts | Unknown:
+    """The applications that wrote with transactions, and how far the newest commit of each is behind the version. commits: newest
+    first. contents: by version."""
     try:
         transactions = snapshot.set_transactions()
     except CorruptTableError as error:
@@ -195,5 +199,6 @@ def _streams(snapshot: Snapshot, commits: Sequence[Commit], contents: dict[int, 
 
 
 def _lag(stream: Stream) -> float:
-    """An unknown lag counts as the largest: the stream's commit is older than all commits that were read."""
+    """The versions that a stream is behind, to sort by. An unknown lag counts as the largest: the stream's commit is older than
+    all commits that were read."""
     return float("inf") if isinstance(stream.versions_behind, Unknown) else stream.versions_behind

@@ -47,7 +47,8 @@ def total(values: pa.Array | pa.ChunkedArray) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """timestamp_ms: of the version. columns: top-level columns of the schema. features: named by the protocol, sorted."""
+    """timestamp_ms: of the version. min_reader, min_writer: versions of the protocol. columns: the number of top-level columns of
+    the schema. features: named by the protocol, sorted."""
 
     root: str
     name: str | None
@@ -87,7 +88,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class OperationTotals:
-    """Totals of the commits that were read. files and bytes: None if those of one of them are not known."""
+    """Totals of the commits of one operation that were read. files and bytes: None if those of one of them are not known."""
 
     operation: str | None
     commits: int
@@ -100,7 +101,7 @@ class OperationTotals:
 
 @dataclass(frozen=True, slots=True)
 class WriterTotals:
-    """As OperationTotals."""
+    """Totals of the commits of one engine and user, as far as commits were read."""
 
     engine: str | None
     user: str | None
@@ -332,6 +333,8 @@ class LogFacts:
 
 @dataclass(frozen=True, slots=True)
 class VacuumReason:
+    """The files that VACUUM would delete for one reason."""
+
     reason: str
     files: int
     bytes: int

@@ -34,7 +34,8 @@ _SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)  # the upper ends of the shares of deleted
 
 
 def file_facts(snapshot: Snapshot, files: pa.Table, records: pa.Int64Array) -> FileFacts:
-    """files: FILE_SCHEMA. records: the number of rows of each, including deleted ones; null if it is not known."""
+    """Facts about the sizes of the live files. files: FILE_SCHEMA. records: the number of rows of each, including deleted ones;
+    null if it is not known."""
     sizes = files["size"].to_numpy()
     target = _target(snapshot)
     unknown = records.null_count
@@ -57,10 +58,12 @@ def file_facts(snapshot: Snapshot, files: pa.Table, records: pa.Int64Array) -> F
 
 
 def _without_rows(unknown: int, count: int) -> str:
+    """Why a number of rows is not known."""
     return f"{unknown:,} of {count:,} files have no stats.numRecords"
 
 
 def _target(snapshot: Snapshot) -> int | Unknown:
+    """The file size in bytes that OPTIMIZE aims at."""
     return known(lambda: snapshot.config.properties.size("delta.targetFileSize", DEFAULT_TARGET_BYTES))
 
 
@@ -81,6 +84,7 @@ def _histogram(sizes: np.ndarray[Any, np.dtype[np.int64]], target: int | Unknown
 
 
 def _debt(snapshot: Snapshot) -> OptimizeDebt:
+    """What OPTIMIZE would do now, from its plan; nothing is rewritten."""
     compaction = compaction_of(snapshot, snapshot.clustering_domain(), OptimizeRequest()).choose()
     return OptimizeDebt(compaction.bins.num_rows, total(compaction.bins["size"]), len(pc.unique(compaction.bins["bin"])))
 
@@ -89,9 +93,10 @@ def _debt(snapshot: Snapshot) -> OptimizeDebt:
 
 
 def partition_facts(snapshot: Snapshot, files: pa.Table) -> PartitionFacts:
-    """For a partitioned table. files: FILE_SCHEMA."""
+    """Facts about the partitions of a partitioned table. files: FILE_SCHEMA."""
     config, columns = snapshot.config, snapshot.config.partition_columns
     texts = [pc.map_lookup(files["partition_values"], pa.scalar(name), "first") for name in config.physical_partition_columns]
+    # Other names than the columns', which could be equal to `size`.
     keys = [f"k{position}" for position in range(len(columns))]
     # The empty text means null too.
     null = pa.scalar(None, pa.string())
@@ -123,11 +128,13 @@ def partition_facts(snapshot: Snapshot, files: pa.Table) -> PartitionFacts:
 
 
 def vector_facts(snapshot: Snapshot, files: pa.Table, records: pa.Int64Array) -> VectorFacts:
-    """files: FILE_SCHEMA. records: as in file_facts."""
+    """Facts about the files with deletion vectors. files: FILE_SCHEMA. records: the number of rows of each, including deleted
+    ones; null if it is not known."""
     has_vector = files["deletion_vector"].is_valid().combine_chunks()
     vectors, rows = files["deletion_vector"].combine_chunks().filter(has_vector), records.filter(has_vector)
     deleted = pc.fill_null(pc.struct_field(vectors, "cardinality"), 0)
     known_rows = pc.fill_null(pc.greater(rows, 0), False)
+    # A share needs no exact numbers: integers above 2**53 are rounded.
     of_rows, of_deleted = (numbers.filter(known_rows).cast(pa.float64(), safe=False) for numbers in (rows, deleted))
     shares = pc.divide(of_deleted, of_rows).to_numpy()
     places = np.minimum(np.searchsorted(np.array(_SHARES), shares, "left"), len(_SHARES) - 1)

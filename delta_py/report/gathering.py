@@ -42,8 +42,8 @@ class ReportRequest:
 
 
 def gather(snapshot: Snapshot, request: ReportRequest | None = None) -> TableFacts:
-    """Facts that cannot be read are Unknown with the reason. Memory: the live files' names, sizes, partition values and
-    the bounds of some columns, at most skipping_facts.MOST_COLUMNS."""
+    """All facts of a table, and the advice that follows from them. Facts that cannot be read are Unknown with the reason. Memory:
+    the live files' names, sizes, partition values and the bounds of some columns, at most skipping_facts.MOST_COLUMNS."""
     request = request or ReportRequest()
     now_ms = time.time_ns() // 1_000_000 if request.now_ms is None else request.now_ms
     both = known(lambda: commit_facts(snapshot, request.commits))
@@ -56,7 +56,7 @@ def gather(snapshot: Snapshot, request: ReportRequest | None = None) -> TableFac
     live = None if isinstance(state, Unknown) else state[0]["path"]
 
     def of_files(show: Callable[[pa.Table, FileStats], T]) -> T | Unknown:
-        """Facts about the live files, which were read once for all of them."""
+        """A part about the live files, which are read once for all such parts. Unknown if they could not be read."""
         return state if isinstance(state, Unknown) else known(lambda: show(*state))
 
     facts = TableFacts(
@@ -75,7 +75,7 @@ def gather(snapshot: Snapshot, request: ReportRequest | None = None) -> TableFac
 
 
 def _state(snapshot: Snapshot, paths: list[Path]) -> tuple[pa.Table, FileStats]:
-    """The live files, and their statistics in the same order."""
+    """The live files, and their statistics in the same order. paths: the columns whose bounds are read."""
     batches = list(bounded_batches(snapshot, paths))
     schema = pa.schema([FILE_SCHEMA.field(name) for name in _STATE])
     table = pa.Table.from_batches([batch.files.select(list(_STATE)) for batch in batches], schema)

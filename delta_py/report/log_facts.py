@@ -35,7 +35,8 @@ from delta_py.vacuum.vacuum import Vacuum, VacuumRequest
 
 
 def log_facts(snapshot: Snapshot, *, check: bool) -> LogFacts:
-    """check: look for faults, as FSCK does, which reads every checkpoint. Raises OSError if the log cannot be listed."""
+    """Facts about the state of the log. check: look for faults, as FSCK does, which reads every checkpoint. Raises OSError if the
+    log cannot be listed."""
     store, segment = snapshot.store, snapshot.segment
     listing = list_log(store, 0)
     versions = sorted(listing.commits)
@@ -97,6 +98,7 @@ def _checksum(snapshot: Snapshot) -> tuple[str | Unknown, str | None]:
 
 
 def _faults(snapshot: Snapshot) -> tuple[Fault, ...]:
+    """The faults that FSCK finds in the log."""
     rows = LogCheck(snapshot.store).faults()
     return tuple(Fault(row["kind"], row["path"], row["version"], row["reason"], row["can_repair"]) for row in rows)
 
@@ -107,8 +109,8 @@ def _faults(snapshot: Snapshot) -> tuple[Fault, ...]:
 def retention_facts(
     snapshot: Snapshot, live: pa.ChunkedArray | None, commits: CommitFacts | Unknown, now_ms: int, *, vacuum: bool
 ) -> RetentionFacts:
-    """live: the paths of the live files, None if they are not known. vacuum: run VACUUM as a dry run, which lists the
-    table's directories."""
+    """Facts about removed files, and what VACUUM would delete. live: the paths of the live files, None if they are not known.
+    vacuum: run VACUUM as a dry run, which lists the table's directories."""
     properties = snapshot.config.properties
     deleted_file_ms = known(lambda: retention_ms(properties, DELETED_FILE_RETENTION))
     numbers: tuple[int | Unknown, ...] | Unknown = Unknown("the live files are not known")
@@ -162,13 +164,14 @@ def _tombstones(
 
 
 def _total(sizes: pa.ChunkedArray) -> int | Unknown:
-    """Unknown if one size is unknown: a partial sum would be read as the total."""
+    """The sum of the sizes. Unknown if one of them is: a partial sum would be read as the total."""
     if sizes.null_count:
         return Unknown(f"{sizes.null_count:,} of {len(sizes):,} remove actions have no size")
     return total(sizes)
 
 
 def _debt(snapshot: Snapshot, now_ms: int) -> VacuumDebt:
+    """What VACUUM would delete now; nothing is deleted."""
     removable_files = Vacuum.begin(snapshot.store, VacuumRequest(), lambda: now_ms).find()
     groups = removable_files.group_by("reason").aggregate([("size", "count"), ("size", "sum")]).sort_by("reason").to_pylist()
     reasons = tuple(VacuumReason(row["reason"], row["size_count"], row["size_sum"] or 0) for row in groups)

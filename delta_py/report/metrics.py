@@ -42,8 +42,8 @@ class Metric:
 
 
 def metrics_text(table: HasSnapshot, *, vacuum: bool = False, check_log: bool = True) -> str:
-    """vacuum: run VACUUM as a dry run, which lists the table's directories. check_log: look for faults in the
-    log, which reads every checkpoint. The text ends with a line end."""
+    """The facts of a table as text, which ends with a line end. vacuum: run VACUUM as a dry run, which lists the table's
+    directories. check_log: look for faults in the log, which reads every checkpoint."""
     return text_of(gather(table.snapshot, ReportRequest(vacuum=vacuum, check_log=check_log)))
 
 
@@ -88,11 +88,12 @@ def _label(text: str) -> str:
 
 
 def _number(value: int | float) -> str:
+    """A value as Prometheus reads it. repr keeps all digits of a float."""
     return str(value) if isinstance(value, int) else repr(float(value))
 
 
 def _unknown(all_metrics: Sequence[Metric]) -> Metric:
-    """Which samples are not known."""
+    """The metric that names the samples without a known value."""
     missing = [
         ({"metric": _PREFIX + metric.name, **labels}, 1)
         for metric in all_metrics
@@ -120,6 +121,7 @@ def metrics(facts: TableFacts) -> list[Metric]:
 
 
 def _one(name: str, help: str, value: Value) -> Metric:
+    """A metric with one sample, without labels of its own."""
     return Metric(name, help, [({}, value)])
 
 
@@ -169,6 +171,7 @@ def _commits(facts: TableFacts) -> list[Metric]:
 
 
 def _or_unknown(value: int | None, why: str) -> Value:
+    """In the facts None means that a total is not known; as a sample it would mean that the fact does not apply."""
     return Unknown(why) if value is None else value
 
 
@@ -268,7 +271,7 @@ def _retention(facts: TableFacts) -> list[Metric]:
 
 
 def _seconds_of(part: object, name: str) -> Value:
-    """As _of, for a field in milliseconds."""
+    """A field in milliseconds of a part of the facts, in seconds; Unknown if the part is unknown."""
     value = _of(part, name)
     return value / 1_000 if isinstance(value, int) else value
 

@@ -22,7 +22,7 @@ from delta_py.types.schema import Path
 
 MOST_COLUMNS = 40
 _MOST_RECTANGLES = 400
-_CELLS = 40  # of the map, on each axis
+_CELLS = 40  # of the map, on each axis, if there are too many files for rectangles
 _DIGITS = 4  # of the corners of rectangles, after the point
 _DAY_MS = 86_400_000
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -55,6 +55,7 @@ def roles_of(snapshot: Snapshot, z_order: Sequence[str]) -> dict[Path, str]:
 
 
 def _parts(name: str) -> Path:
+    """The parts of a column's name; empty if the name, which is from the log, cannot be parsed."""
     parts = known(lambda: split_name(name))
     return () if isinstance(parts, Unknown) else tuple(parts)
 
@@ -62,7 +63,8 @@ def _parts(name: str) -> Path:
 def skipping_facts(
     snapshot: Snapshot, paths: Sequence[Path], stats: FileStats, z_order: Sequence[str], filtered: Mapping[Path, int]
 ) -> SkippingFacts:
-    """paths: of columns_to_look_at. stats: of all files, with their bounds by logical paths."""
+    """How well queries can skip files by each column. paths: of columns_to_look_at. stats: of all files, with their bounds by
+    logical paths."""
     roles = roles_of(snapshot, z_order)
     rows = layout_of(snapshot, paths, stats, filtered).to_pylist()
     columns = tuple(
@@ -77,6 +79,7 @@ def skipping_facts(
 
 
 def _sql_name(path: Path) -> str:
+    """The name of a column as in SQL, with backticks only where they are needed."""
     return ".".join(part if _PLAIN.fullmatch(part) else quoted(part) for part in path)
 
 
@@ -128,8 +131,8 @@ def _map(
 
 
 def _axis(low: pa.Array, high: pa.Array) -> tuple[Any, Any, str, str]:
-    """Begins and ends as shares of the axis, and the axis's ends as text. If a minimum is above its maximum, the
-    two are swapped."""
+    """(where each file begins on the axis, where it ends, the axis's low end as text, its high end). Positions are shares of the
+    axis. low, high: minima and maxima of the files. If a minimum is above its maximum, the two are swapped."""
     both = pa.chunked_array([low, high]).combine_chunks()  # minima and maxima on one axis
     at = places(both)
     least, most = at.min(), at.max()
@@ -140,7 +143,7 @@ def _axis(low: pa.Array, high: pa.Array) -> tuple[Any, Any, str, str]:
 
 
 def _end_text(values: pa.Array, place: int) -> str:
-    """One of the values for people: times to the second, floats to six digits."""
+    """The value at an index as text for people: times to the second, floats to six digits."""
     kind = values.type
     if pa.types.is_timestamp(kind):
         return moment_text(values.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())[place].as_py())
@@ -152,7 +155,12 @@ def _end_text(values: pa.Array, place: int) -> str:
 
 
 def _density(x0: Any, y0: Any, x1: Any, y1: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The number of rectangles over each cell, rows by y: computed as sums of the differences at their corners."""
+    """The number of rectangles over each cell, rows by y.
+
+    Each rectangle adds 1 at its first cell, and takes it back in the row and the column after its end. The sums of these steps,
+    by row and by column, are the numbers. So the time does not depend on the size of the rectangles. x0 to y1: shares of the
+    axes.
+    """
     first_x, first_y, last_x, last_y = (np.minimum((at * _CELLS).astype(np.int64), _CELLS - 1) for at in (x0, y0, x1, y1))
     steps = np.zeros((_CELLS + 1, _CELLS + 1), np.int64)
     np.add.at(steps, (first_y, first_x), 1)

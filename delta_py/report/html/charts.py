@@ -17,17 +17,18 @@ WIDE, MIDDLE, NARROW = 800, 600, 320
 _KINDS = {WIDE: "wide", MIDDLE: "middle", NARROW: "narrow"}
 # Approximate widths in px of characters of 12 px: usual ones, digits, capitals, and the widest with those of other scripts.
 _LETTER, _DIGIT, _CAPITAL, _WIDEST = 6.8, 7.7, 8.6, 13.0
-# The heights of a row of bars: with the label next to the bar, and with the label above it.
+# The heights in px of a row of bars: with the label next to the bar, and with the label above it.
 _ROW, _TALL_ROW = 28, 44
-# Between texts of an axis.
+# The least distance in px between texts of an axis.
 _GAP = 8
 _DAY_MS = 86_400_000
-_TIMES = 5
+_TIMES = 5  # about as many steps between the ends of a time axis
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """length: in the unit of the axis. text: at its end. mark: a second length, drawn as a line over the bar."""
+    """length: in the unit of the axis. text: at its end. mark: a second length, drawn as a line over the bar. is_quiet: drawn in
+    a faint colour."""
 
     label: str
     length: float
@@ -38,7 +39,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """lane: the number of its row. size: from 0 to 1."""
+    """lane: the number of its row. size: from 0 to 1. title: shown when the pointer is over the dot."""
 
     time_ms: int
     lane: int
@@ -47,7 +48,8 @@ class Dot:
 
 
 def figure(label: str, draw: Callable[[int], tuple[Markup, int]], below: str, above: str | None = None) -> Markup:
-    """draw: width -> the content of the picture, and its height. label: a sentence that describes it. below, above: its axes."""
+    """A picture, drawn once for each width of the page; the style shows one of them. draw: width in px -> the content of the
+    picture, and its height in px. label: a sentence that describes it. below, above: texts about its axes."""
     drawn = []
     for width, kind in _KINDS.items():
         inside, height = draw(width)
@@ -62,11 +64,12 @@ def _text(x: float, y: float, text: str, *, anchor: str = "start", kind: str = "
 
 
 def _number(value: float) -> str:
+    """A coordinate with at most two decimals: more are not visible, and make the page larger."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def _width(text: str) -> float:
-    """An estimate in px, and rather too wide."""
+    """The width of a text in px: an estimate, rather too wide than too narrow."""
     return sum(map(_width_of, visible(text)))
 
 
@@ -80,7 +83,8 @@ def _width_of(character: str) -> float:
 
 
 def _axis_texts(ticks: Sequence[tuple[float, str]], y: float, width: float) -> list[Markup]:
-    """Texts at these positions, inside the picture: the first, the last, and as many others as fit."""
+    """Texts of an axis, inside the picture: the first, the last, and as many others as fit. ticks: the middle in px and the text
+    of each. y: of the baseline. width: of the picture."""
     drawn, places = [], list[tuple[float, float]]()
     for x, text in [*ticks[:1], *ticks[1:][-1:], *ticks[1:-1]]:
         half = _width(text) / 2
@@ -141,7 +145,7 @@ def lying_bars(label: str, bars: Sequence[Bar], axis: str, ticks: Sequence[tuple
 
 
 def _bar_shape(bar: Bar, left: float, top: float, at: Callable[[float], float]) -> Markup:
-    """at: length -> x."""
+    """A bar and its mark. left, top: of the bar, in px. at: length -> x in px."""
     size = max(at(bar.length) - left, 1.5 if bar.length else 0)
     shape = mark = None
     if size:
@@ -156,8 +160,8 @@ def _bar_shape(bar: Bar, left: float, top: float, at: Callable[[float], float]) 
 
 
 def columns(label: str, heights: Sequence[float], edges: Sequence[str], texts: Sequence[str], x_axis: str, y_axis: str) -> Markup:
-    """Columns side by side. edges: texts under the left edges of the columns and the right edge of the last, as many as fit.
-    texts: above the columns, if they fit."""
+    """Columns side by side. heights: in any unit. edges: texts under the left edges of the columns and the right edge of the
+    last, as many as fit. texts: above the columns, if they fit."""
 
     def draw(width: int) -> tuple[Markup, int]:
         """The columns side by side, with their values above them if all values fit."""
@@ -187,7 +191,8 @@ def columns(label: str, heights: Sequence[float], edges: Sequence[str], texts: S
 
 
 def timeline(label: str, lanes: Sequence[str], dots: Sequence[Dot], axis: str) -> Markup:
-    """A lane for each operation, a dot for each commit, from old to new. A narrow page has the names above the lanes."""
+    """A lane for each operation, a dot for each commit, from old to new. axis: text about the time axis. A narrow page has the
+    names above the lanes."""
     first, last = min(dot.time_ms for dot in dots), max(dot.time_ms for dot in dots)
 
     def draw(width: int) -> tuple[Markup, int]:
@@ -222,7 +227,7 @@ def timeline(label: str, lanes: Sequence[str], dots: Sequence[Dot], axis: str) -
 
 
 def _time_ticks(first: int, last: int) -> list[tuple[int, str]]:
-    """Times and their texts: the ends, and for more than two days also days between them."""
+    """Times (ms since 1970) and their texts: the ends, and for more than two days also starts of days between them."""
     if first == last:
         return [(first, moment_text(first))]
     if last - first > 2 * _DAY_MS:

@@ -26,6 +26,8 @@ _LANES, _NEWEST, _GROUPS = 7, 25, 12
 
 
 def commits_body(facts: CommitFacts) -> Markup:
+    """The section Commits. `looked_at` in its parts: the commits that were read, in words, such as `the newest 1,000 commits of
+    5,200`."""
     commits = facts.commits
     if not commits:
         return tag("p", "The log has no commit that can be read.")
@@ -51,7 +53,7 @@ def commits_body(facts: CommitFacts) -> Markup:
 
 
 def _commit_timeline(facts: CommitFacts, looked_at: str) -> Markup:
-    """looked_at: the commits that were read, in words, such as `the newest 1,000 commits of 5,200`."""
+    """A lane for each of the most frequent operations, and one for the others. looked_at: as in commits_body."""
     commits = facts.commits
     operations = [total.operation for total in facts.by_operation][:_LANES]
     lanes = [_operation(operation) for operation in operations]
@@ -146,6 +148,7 @@ def _commit_text(commit: Commit) -> str:
 
 
 def _left_out(groups: Sequence[object], noun: str) -> Markup | None:
+    """How many groups are not in the table above; None if all are. noun: of a group."""
     return soft(f"{count_text(len(groups) - _GROUPS, f'more {noun}')} not shown.") if len(groups) > _GROUPS else None
 
 

@@ -47,6 +47,7 @@ def page(facts: TableFacts) -> str:
 
 
 def _header(facts: TableFacts, parts: tuple[Section, ...]) -> Markup:
+    """The top of the page: name, key numbers, and links to the sections."""
     identity, files, commits = facts.identity, facts.files, facts.commits
     keys = [("Version", tag("span", f"{identity.version:,}"))]
     for name, value in (
@@ -118,6 +119,7 @@ def _item(item: Advice) -> Markup:
 
 
 def _commands(commands: Advice | Commands) -> Markup:
+    """The forms of a command that exist: for a shell, SQL, Python."""
     shown = [
         (tag("dt", name), tag("dd", tag("code", text)))
         for name, text in (("shell", commands.cli), ("SQL", commands.sql), ("Python", commands.python))

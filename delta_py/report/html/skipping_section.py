@@ -34,6 +34,7 @@ def skipping_body(facts: SkippingFacts) -> Markup:
 
 
 def _skipping_bars(columns: Sequence[ColumnSkipping]) -> Markup:
+    """A bar for each column with bounds: the share of the files that a query for one value reads."""
     shares = [(column, column.point_share) for column in columns if column.point_share is not None]
     if not shares:
         return tag("p", "No file has minima and maxima, so queries cannot skip files by them.")
@@ -73,6 +74,7 @@ def _column_row(column: ColumnSkipping) -> tuple[Child, ...]:
 
 
 def _map(file_map: FileMap | Unknown) -> Markup:
+    """The map of the files over two columns, and a sentence about it; the reason if there is no map."""
     if isinstance(file_map, Unknown):
         return tag("p", unknown(file_map))
     kind = "Each file covers a rectangle, from its minima to its maxima"
