@@ -43,9 +43,7 @@ class S3Client:
             if endpoint is None
             else dict.fromkeys(("request_checksum_calculation", "response_checksum_validation"), "when_required")
         )
-        self._access = access_of(
-            options, endpoint=endpoint, region=options.get("s3.region"), endpoint_option="s3.endpoint"
-        )
+        self._access = access_of(options, endpoint=endpoint, region=options.get("s3.region"), endpoint_option="s3.endpoint")
         self._s3 = aws_client("s3", self._access, s3={"addressing_style": addressing}, **checksums)
         self._endpoint: str = self._s3.meta.endpoint_url  # also one from a profile
         self._payer = {"RequestPayer": "requester"} if options.flag("s3.requester_pays") else {}

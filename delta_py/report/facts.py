@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from delta_py.errors import DeltaError, readable
 
 T = TypeVar("T")
-_LONG = pa.decimal128(19, 0)  # holds any 64-bit integer; a sum has 38 digits
+_LONG_AS_DECIMAL = pa.decimal128(19, 0)  # holds any 64-bit integer; a sum has 38 digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def known(step: Callable[[], T]) -> T | Unknown:
 
 def total(values: pa.Array | pa.ChunkedArray) -> int:
     """The sum of 64-bit integers of any size, without nulls."""
-    return int(pc.sum(values.cast(_LONG)).as_py() or 0)
+    return int(pc.sum(values.cast(_LONG_AS_DECIMAL)).as_py() or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,15 +415,15 @@ class TableFacts:
     def to_json(self) -> str:
         """One JSON object by the names here; an unknown fact is an object `{"unknown": why}`. Whole numbers beyond 64 bits are
         floats."""
-        return orjson.dumps(_of_json(asdict(self)), option=orjson.OPT_INDENT_2).decode()
+        return orjson.dumps(_without_huge_numbers(asdict(self)), option=orjson.OPT_INDENT_2).decode()
 
 
-def _of_json(value: Any) -> Any:
+def _without_huge_numbers(value: Any) -> Any:
     """The value without numbers that JSON's readers do not represent: they become floats."""
     if isinstance(value, dict):
-        return {name: _of_json(inner) for name, inner in value.items()}
+        return {name: _without_huge_numbers(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_of_json(inner) for inner in value]
+        return [_without_huge_numbers(inner) for inner in value]
     if type(value) is int and value.bit_length() > 63:
         return float(value) if value.bit_length() < 1_000 else asdict(Unknown("a number of more than 300 digits"))
     return value

@@ -74,6 +74,7 @@ def raises_storage_errors(root_of: Callable[[Any], str]) -> Callable[[C], C]:
 
 def _guarded(method: Callable[..., Any], root_of: Callable[[Any], str]) -> Callable[..., Any]:
     """The method, run inside storage_failures."""
+
     @wraps(method)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         with storage_failures(lambda: root_of(self)):

@@ -115,7 +115,9 @@ def _host_of(netloc: str, url: str) -> str:
     """The host name in a URL's host part, without its port. url: for errors, which do not repeat a password."""
     parts = _split_url(f"https://{netloc}")
     if not parts.hostname or "@" in netloc:
-        raise _no_table_name_error(url if "@" not in netloc else f"unity://...@{netloc.rpartition('@')[2]}", "Write unity://host/c.s.t.")
+        raise _no_table_name_error(
+            url if "@" not in netloc else f"unity://...@{netloc.rpartition('@')[2]}", "Write unity://host/c.s.t."
+        )
     return parts.hostname
 
 

@@ -10,7 +10,7 @@ from delta_py.report.html.markup import Child, Markup, data, joined, shortened, 
 from delta_py.report.html.parts import folded, list_table, number, soft, source_line, unknown
 from delta_py.report.words import count_text, percent_text
 
-_BARS = 12
+_MOST_BARS = 12
 _SHARE_TICKS = [(0.0, "0 %"), (0.25, "25 %"), (0.5, "50 %"), (0.75, "75 %"), (1.0, "100 %")]
 
 
@@ -29,7 +29,7 @@ def skipping_body(facts: SkippingFacts) -> Markup:
     parts.append(folded(f"{which} as a table", table))
     if facts.left_out:
         parts.append(soft(f"{count_text(facts.left_out, 'more column')} not shown."))
-    parts += [tag("h3", "Map of the files by two columns"), _map(facts.map), source_line(facts.source)]
+    parts += [tag("h3", "Map of the files by two columns"), _map_of_files(facts.map), source_line(facts.source)]
     return joined(parts)
 
 
@@ -39,7 +39,7 @@ def _skipping_bars(columns: Sequence[ColumnSkipping]) -> Markup:
     if not shares:
         return tag("p", "No file has minima and maxima, so queries cannot skip files by them.")
     # First the columns that order the rows, then those that queries filter by most, then those that let queries skip most files.
-    shares = sorted(shares, key=lambda pair: (pair[0].role is None, -pair[0].queries, pair[1]))[:_BARS]
+    shares = sorted(shares, key=lambda pair: (pair[0].role is None, -pair[0].queries, pair[1]))[:_MOST_BARS]
     note = soft(
         "A query that filters by a column skips files whose minimum and maximum exclude a match. The bars show how many "
         "files it still reads: the fewer, the better. The estimate assumes that the values within a file are spread evenly."
@@ -73,7 +73,7 @@ def _column_row(column: ColumnSkipping) -> tuple[Child, ...]:
     )
 
 
-def _map(file_map: FileMap | Unknown) -> Markup:
+def _map_of_files(file_map: FileMap | Unknown) -> Markup:
     """The map of the files over two columns, and a sentence about it; the reason if there is no map."""
     if isinstance(file_map, Unknown):
         return tag("p", unknown(file_map))
