@@ -56,7 +56,7 @@ _NO_CREDENTIALS = (
 
 
 class AzureClient:
-    """An ObjectClient. account: from the URL; empty if the options name it."""
+    """An ObjectClient, whose objects are blobs. account: from the URL; empty if the options name it."""
 
     def __init__(self, account: str, options: StorageOptions) -> None:
         self._options = options

@@ -56,7 +56,7 @@ _ANY_SIZE = 2**63 - 1  # the store copies objects of any size
 
 
 class GcsClient:
-    """An ObjectClient."""
+    """An ObjectClient, whose containers are buckets and whose objects are blobs."""
 
     def __init__(self, options: StorageOptions) -> None:
         self._options = options
@@ -296,6 +296,7 @@ class _ResumableUpload:
         return False
 
     def put_part(self, number: int, data: bytes) -> None:
+        """Send all bytes but the last few: the store takes only multiples of _PART_UNIT before the end of the object."""
         if number == self._last_part:  # the interface allows sending a part again
             return
         content = self._unsent + data

@@ -111,6 +111,7 @@ def _table_store(root_store: ObjectStore, options: StorageOptions) -> TableStore
 
 
 def _path_of_file_url(file_url: str) -> str:
+    """The path on this machine that a file: URL names. Raises InvalidOptionError for a text that is no URL, and as check_host."""
     try:
         parts = urlsplit(file_url)
     except ValueError as error:
@@ -130,6 +131,7 @@ def _local_store(path: str) -> ObjectStore:
 
 
 def _remote_store(url: str, options: StorageOptions) -> ObjectStore:
+    """The store of a root in an object store; its commits are decided in DynamoDB if the options name a table there."""
     if kind_of(url) == "s3" and options.get("s3.dynamodb_table") is not None:
         from delta_py.object_stores.s3_dynamodb import DynamoDbStore  # imports boto3
 

@@ -150,6 +150,7 @@ class RemoteStore:
         return self.open_output(path)
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
+        """Let the store copy an object; False if it cannot. source: the store that reads source_path."""
         # With equal options, the credentials for the target are those for the source: the store can read it, too.
         if not isinstance(source, RemoteStore) or source._options != self._options:
             return False

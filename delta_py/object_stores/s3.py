@@ -31,7 +31,7 @@ _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 
 
 class S3Client:
-    """An ObjectClient."""
+    """An ObjectClient, whose containers are buckets."""
 
     def __init__(self, options: StorageOptions) -> None:
         endpoint = options.get("s3.endpoint") or _endpoint_of_environment()

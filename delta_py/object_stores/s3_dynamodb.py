@@ -91,6 +91,7 @@ class CommitTable:
         self._ask(lambda: self._client.put_item(TableName=self._name, Item=item))
 
     def _item(self, entry: CommitEntry) -> dict[str, Any]:
+        """The entry as DynamoDB's attributes, each with its type: S is a text."""
         return {
             "tablePath": {"S": self._table_path},
             "fileName": {"S": entry.file_name},
@@ -132,6 +133,8 @@ class DynamoDbStore(RemoteStore):
         return super().list_from(directory, start)
 
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
+        """Put a new object. A commit is decided by its item in DynamoDB. Raises FileExistsError if the object exists, or another
+        writer's commit has the version."""
         directory, _, name = path.rpartition("/")
         log_name = parse_log_name(name) if directory == LOG_DIRECTORY else None
         if log_name is None or log_name.kind is not LogKind.COMMIT:

@@ -101,6 +101,7 @@ class ScanReader:
             self._warn_of_missing(file)
 
     def _warn_of_missing(self, file: ScanFile) -> None:
+        """Only the first missing file gets a warning: there may be very many."""
         if self._has_warned:
             return
         _log.warning(

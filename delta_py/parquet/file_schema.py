@@ -109,6 +109,7 @@ def _next_leaf(fields: Sequence[FileField], start: int) -> int:
 
 
 def _number_field(arrow: pa.Field, first_leaf: int) -> FileField:
+    """A field with its children. first_leaf: the number of its first leaf column."""
     shape, child_fields = _shape_and_children(arrow.type)
     field_id = int(arrow.metadata[_FIELD_ID]) if arrow.metadata and _FIELD_ID in arrow.metadata else None
     if shape is Shape.LEAF:

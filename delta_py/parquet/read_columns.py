@@ -256,6 +256,7 @@ class FileColumns:
     # ------------------------------------------------------------ the column _metadata
 
     def _metadata(self, column: ScanColumn, rows: BatchRows) -> pa.Array:
+        """The struct `_metadata`, with the fields that the scan requests."""
         assert isinstance(column.logical.data_type, StructType)
         children = [self._metadata_field(f.name, rows).cast(to_arrow_type(f.data_type)) for f in column.logical.data_type.fields]
         target = to_arrow_type(column.logical.data_type)

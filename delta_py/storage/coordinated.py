@@ -1,4 +1,5 @@
-"""CoordinatedStore: the storage of a table whose commits are determined by a ledger.
+"""CoordinatedStore: the storage of a table whose commits are determined by a ledger: a database that says which of the staged
+commits are versions of the table.
 
     put_if_absent("_delta_log/00..7.json")
       bytes -> _delta_log/_staged_commits/00..7.<uuid>.json     nobody reads it there
@@ -151,6 +152,8 @@ class CoordinatedStore:
     # ------------------------------------------------------------ read the log
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
+        """As the store without the ledger. In the log, ratified commits that are not published are listed too, and newer files
+        than the ledger's newest version are not."""
         if directory != LOG_DIRECTORY:
             return self._file_store.list_from(directory, start)
         tail = self.tail()  # before the listing: a commit that is published in the meantime is in both

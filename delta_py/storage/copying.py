@@ -60,6 +60,7 @@ def move_object(store: ObjectStore, path: str, new_path: str) -> None:
 
 
 def _copy_bytes(stream: pa.NativeFile, size_bytes: int, source_path: str, target: ObjectStore, path: str) -> None:
+    """Copy the bytes through this process. Raises OtherSizeError if the source ends early; then nothing appears at `path`."""
     sink = target.open_whole(path)
     try:
         for start in range(0, size_bytes, _CHUNK_BYTES):

@@ -36,6 +36,7 @@ def listed_objects(store: ObjectStore, directory: str = "") -> pa.Table:
 
 
 def _is_text(info: ObjectInfo) -> bool:
+    """Whether the name is valid Unicode: a local file may have any bytes in its name."""
     try:
         info.path.encode()
     except UnicodeEncodeError:

@@ -120,6 +120,7 @@ class LocalStore:
     # ------------------------------------------------------------ reading
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
+        """The files directly in the directory whose names are at least `start`, in the order of the names' bytes."""
         start_bytes, is_ascii = os.fsencode(start), start.isascii()  # compared with an ASCII text, texts sort as their bytes do
         entries = self._scan(directory)
         chosen_entries = [
@@ -133,6 +134,7 @@ class LocalStore:
                 yield info
 
     def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
+        """All files below the directory, in any order. Links to directories are not entered."""
         unread_directories = [directory]
         while unread_directories:
             current_directory = unread_directories.pop()
@@ -178,6 +180,7 @@ class LocalStore:
     # ------------------------------------------------------------ writing
 
     def open_output(self, path: str) -> pa.NativeFile:
+        """A stream for a new file, which has its name at once. Its bytes are durable once it is closed."""
         name = self._locate_below_root(path)
         _make_directory(os.path.dirname(name))
         try:
@@ -188,6 +191,7 @@ class LocalStore:
             raise _not_written_error(name, error) from error
 
     def open_whole(self, path: str) -> pa.NativeFile:
+        """A stream for a file that gets its name when it is closed."""
         name = self._locate_below_root(path)
         _make_directory(os.path.dirname(name))
         return AbortableFile.over(_WholeFile(name))
@@ -196,6 +200,7 @@ class LocalStore:
         return False
 
     def link(self, path: str, new_path: str) -> bool:
+        """Give a file a second name. False if this is not possible here. Raises FileExistsError if the new name is taken."""
         name, new_name = self._locate_below_root(path), self._locate_below_root(new_path)
         os.lstat(name)  # before a directory is created in vain
         _make_directory(os.path.dirname(new_name))
@@ -210,6 +215,7 @@ class LocalStore:
         return True
 
     def put(self, path: str, data: bytes) -> None:
+        """Write or replace a file: readers see the old or the new bytes."""
         name = self._locate_below_root(path)
         temporary = _write_temporary(name, data)
         try:
@@ -224,6 +230,8 @@ class LocalStore:
         _sync_directory(os.path.dirname(name))
 
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
+        """Write a new file; of two callers only one succeeds. Raises FileExistsError; StorageError if nothing was written;
+        other OSErrors if that is not known."""
         name = self._locate_below_root(path)
         if os.path.lexists(name):  # saves the temporary file; whether the name is free is decided by the link
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)

@@ -89,6 +89,7 @@ class _Publisher:
             return False
 
     def _publish_waiting(self) -> None:
+        """Publish the waiting commits in this thread, unless another thread has taken them already."""
         with self._condition:
             stores = list(self._waiting_stores.values())
             self._waiting_stores.clear()

@@ -149,6 +149,7 @@ def covers(prefix: str, location: str) -> bool:
 
 
 def _credential(entry: Any, name: str) -> VendedCredential:
+    """A credential from an entry of the answer. Values that are not in _CREDENTIAL_OPTIONS are left out."""
     config = entry.get("config") if isinstance(entry, dict) else None
     if not isinstance(config, dict):
         _fail(name, "storage-credentials", "an entry without config")
@@ -164,6 +165,7 @@ def _credential(entry: Any, name: str) -> VendedCredential:
 
 
 def _commits(entries: Any, name: str) -> tuple[CatalogCommit, ...]:
+    """The unpublished commits of an answer, ascending by version; empty if they are missing."""
     if entries is None:
         return ()
     if not isinstance(entries, list) or len(entries) > _MOST_COMMITS:

@@ -132,6 +132,7 @@ def _split_url(url: str) -> SplitResult:
 
 
 def _is_loopback(host: str) -> bool:
+    """Whether a host, by its name or address, is this machine."""
     import ipaddress  # few processes that import this module open a table of a catalog
 
     try:

@@ -209,6 +209,8 @@ def _struct_converter(match: Match, arrow: pa.StructType, target: pa.DataType, c
     part_types = [to_arrow_type(part.data_type) for part in match.parts]  # of all parts; used for those that the file lacks
 
     def child(array: pa.StructArray, position: int | None, inner: Convert | None, kind: pa.DataType) -> pa.Array:
+        """A field of the result. position: in the file's struct, None if the file lacks it. inner: its conversion. kind: its
+        type."""
         if position is None:
             return pa.nulls(len(array), kind)
         values = array.field(position)

@@ -111,8 +111,11 @@ def _check(sound: Ndarray | bool, what: str) -> None:
 
 
 class _Keys:
-    """The dictionaries of field names of all rows. A row is given by its code, the index of its metadata among the
-    distinct ones."""
+    """The dictionaries of field names of all rows. A row is given by its code, the index of its metadata among the distinct ones.
+
+    A dictionary consists of a header byte, the number of its names, the offsets of the names (one more than names), and their
+    bytes. A name's id is its index in the dictionary. counts: the number of names of each dictionary.
+    """
 
     def __init__(self, metadata: pa.Array) -> None:
         data, offsets = bytes_of(metadata)
@@ -172,6 +175,7 @@ def _encode(node: pa.StructArray, is_needed: pa.Array, codes: Ndarray, keys: _Ke
         built = _encode_arrays(typed, is_needed, codes, keys)
     else:
         built = _encode_primitives(typed)
+    # A row has a typed value or another value. Objects may have fields in both, which _encode_objects has put together.
     return built if value is None else pc.coalesce(built, value)
 
 
@@ -247,7 +251,8 @@ def _object_fields(values: pa.Array, is_needed: pa.Array, codes: Ndarray, keys: 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The layout of objects or arrays: byte positions, counts and widths."""
+    """The layout of objects or arrays. counts: of fields or elements. ids, offsets, values: the byte positions at which these
+    begin. id_width, offset_width: bytes of each id (0 in arrays) and offset."""
 
     counts: Ndarray
     ids: Ndarray
@@ -300,6 +305,8 @@ def _value_sizes(data: Ndarray, start: Ndarray) -> Ndarray:
 
 def _assemble(entries: _Entries, present: pa.Array) -> pa.Array:
     """Objects (entries with ids) or arrays, null where not present. entries: grouped by row, in order."""
+    # Each container consists of its header, the count, the ids, the offsets, and the entries' bytes. All of these but the bytes
+    # are written into `headers` first, for all rows one after the other.
     row_count, rows = len(present), entries.rows
     counts = np.bincount(rows, minlength=row_count)
     first = np.cumsum(counts) - counts
@@ -323,6 +330,7 @@ def _assemble(entries: _Entries, present: pa.Array) -> pa.Array:
     offsets_at = ids_at + counts * id_width
     _write(headers, offsets_at[rows] + within * offset_width, ends[:-1] - ends[first[rows]], offset_width)
     _write(headers, offsets_at + counts * offset_width, totals, offset_width)
+    # Then the entries of each row are joined, and appended to its header.
     lists = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), entries.values)
     no_separator = pa.scalar(b"", pa.binary())
     encoded = binary_array(headers, np.append(starts, len(headers)))
@@ -372,6 +380,7 @@ _TIMESTAMP_NUMBERS = {("us", True): 12, ("us", False): 13, ("ns", True): 18, ("n
 
 
 def _type_number(arrow: pa.DataType) -> int:
+    """The number of a primitive type in variant binary. Raises _Damaged for a type that variants do not have."""
     if pa.types.is_timestamp(arrow):
         return _TIMESTAMP_NUMBERS[arrow.unit, arrow.tz is not None]
     if arrow not in _TYPE_NUMBERS:

@@ -15,6 +15,7 @@ _BARS = 12
 
 
 def files_body(facts: FileFacts) -> Markup:
+    """A histogram of the files by size, the same as a table, and facts with their sources."""
     size_source, row_source = "size of the add actions", "stats.numRecords of the add actions, minus deletionVector.cardinality"
     target_text = known_text(facts.target_bytes, bytes_text)
     optimize = facts.optimize
@@ -81,6 +82,7 @@ def _bin_text(size: SizeBin) -> str:
 
 
 def partitions_body(facts: PartitionFacts) -> Markup:
+    """The sizes of the largest partitions and of all partitions as pictures, facts with their sources, and a table."""
     names = ", ".join(facts.columns)
     values_source = "partitionValues and size of the add actions"
     if not facts.count:
@@ -165,6 +167,7 @@ def _partition_profile(facts: PartitionFacts) -> Markup:
 
 
 def vectors_body(facts: VectorFacts) -> Markup:
+    """The files with deletion vectors by their share of deleted rows, and facts with their sources."""
     if not facts.files:
         return joined([tag("p", "No file has a deletion vector, so readers drop no rows."), source_line(facts.source)])
     # A bar counts the files from the end of the bar before it to its own end.

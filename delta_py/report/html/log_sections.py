@@ -15,6 +15,7 @@ _CHECKSUMS = {"agrees": "agrees with the log", "contradicts": "contradicts the l
 
 
 def log_body(facts: LogFacts) -> Markup:
+    """The faults of the log, and facts about its state with their sources."""
     listing_source = "a listing of _delta_log"
     checkpoint: Child = "none"
     if facts.newest_checkpoint is not None:
@@ -78,6 +79,7 @@ def _faults(facts: LogFacts) -> Markup:
 
 
 def retention_body(facts: RetentionFacts) -> Markup:
+    """Facts about removed files with their sources, and a table of what VACUUM would delete, if that is known."""
     remove_source, properties = "remove actions of the version", "table properties"
     last_vacuum_ms = facts.last_vacuum_ms
     last_vacuum_version = facts.last_vacuum_version

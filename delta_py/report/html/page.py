@@ -100,6 +100,7 @@ def _advice(items: tuple[Advice, ...]) -> Markup:
 
 
 def _advice_item(item: Advice) -> Markup:
+    """One piece of advice: title, reason, commands, source."""
     commands: Child = _commands(item)
     if item.after_dry_run is not None:
         commands = [

@@ -15,6 +15,7 @@ _SHARE_TICKS = [(0.0, "0 %"), (0.25, "25 %"), (0.5, "50 %"), (0.75, "75 %"), (1.
 
 
 def skipping_body(facts: SkippingFacts) -> Markup:
+    """The columns as bars and as a table, and the map of the files."""
     if not facts.columns:
         return joined([tag("p", "No column of the table can have minima and maxima."), source_line(facts.source)])
     parts: list[Child] = [_skipping_bars(facts.columns)]
