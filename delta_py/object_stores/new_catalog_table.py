@@ -110,7 +110,7 @@ class NewCatalogStore(CatalogStore):
                     raise
                 # Only an earlier attempt, whose answer was lost, can have created our own table.
                 if not attempt or not self._is_our_table():
-                    raise self._already_exists() from error
+                    raise self._already_exists_error() from error
                 return
             except (CatalogUnavailableError, CatalogAnswerError):
                 time.sleep(_BACKOFF.wait_seconds(attempt))
@@ -126,7 +126,7 @@ class NewCatalogStore(CatalogStore):
         except CatalogObjectNotFoundError:  # dropped since
             return False
 
-    def _already_exists(self) -> TableAlreadyExistsError:
+    def _already_exists_error(self) -> TableAlreadyExistsError:
         return TableAlreadyExistsError(
             f"The table {self.ledger.shown} already exists: it was created meanwhile. Nothing was written. Run the operation "
             "again.",

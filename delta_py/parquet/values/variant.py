@@ -123,21 +123,25 @@ class _Keys:
         starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
         _check(ends - starts >= 2, "its metadata is cut short")
         _check(data[starts] & 0x0F == 1, "its metadata has a version other than 1")
-        widths = (data[starts].astype(np.int64) >> 6) + 1
-        self.counts = _unsigned(data, starts + 1, widths)
-        bases = starts + 1 + widths * (self.counts + 2)
-        _check((bases <= ends) | (self.counts == 0), "its metadata is cut short")  # some writers end an empty one early
-        # The names of all dictionaries are numbered one after the other: _first is the number of the first name of each
-        # dictionary, _owner the dictionary of each name.
-        self._first = np.cumsum(self.counts) - self.counts
-        self._owner, within = _expand_groups(self.counts)
-        places = starts[self._owner] + 1 + widths[self._owner] * (1 + within)
-        begin = bases[self._owner] + _unsigned(data, places, widths[self._owner])
-        end = bases[self._owner] + _unsigned(data, places + widths[self._owner], widths[self._owner])
-        _check((begin <= end) & (end <= ends[self._owner]), "its metadata is cut short")
-        names = _gather(data, begin, end - begin).dictionary_encode()
+        offset_widths = (data[starts].astype(np.int64) >> 6) + 1
+        self.counts = _unsigned(data, starts + 1, offset_widths)
+        name_bytes_starts = starts + 1 + offset_widths * (self.counts + 2)
+        # Some writers let an empty dictionary end early.
+        _check((name_bytes_starts <= ends) | (self.counts == 0), "its metadata is cut short")
+        # The names of all dictionaries are numbered one after the other: _first_name is the number of the first name of each
+        # dictionary, _code_of_name the dictionary of each name.
+        self._first_name = np.cumsum(self.counts) - self.counts
+        self._code_of_name, index_in_dictionary = _expand_groups(self.counts)
+        codes = self._code_of_name
+        widths = offset_widths[codes]
+        offset_positions = starts[codes] + 1 + widths * (1 + index_in_dictionary)
+        name_starts = name_bytes_starts[codes] + _unsigned(data, offset_positions, widths)
+        name_ends = name_bytes_starts[codes] + _unsigned(data, offset_positions + widths, widths)
+        _check((name_starts <= name_ends) & (name_ends <= ends[codes]), "its metadata is cut short")
+        names = _gather(data, name_starts, name_ends - name_starts).dictionary_encode()
+        # The distinct names of all dictionaries, which of them each name is, and the place of each in their order.
         self._names = names.dictionary
-        self._name_of = fixed_values(names.indices, np.int32)
+        self._distinct_name = fixed_values(names.indices, np.int32)
         self._rank_of_name = np.empty(len(self._names), np.int64)
         self._rank_of_name[pc.sort_indices(self._names).to_numpy()] = np.arange(len(self._names))
 
@@ -146,14 +150,14 @@ class _Keys:
         id_of_code = np.full(len(self.counts), -1)
         name_index = pc.index_in(pa.scalar(name.encode(), pa.binary()), self._names).as_py()
         if name_index is not None:
-            entries = np.flatnonzero(self._name_of == name_index)[::-1]  # if a name occurs twice, the first counts
-            id_of_code[self._owner[entries]] = entries - self._first[self._owner[entries]]
+            entries = np.flatnonzero(self._distinct_name == name_index)[::-1]  # if a name occurs twice, the first counts
+            id_of_code[self._code_of_name[entries]] = entries - self._first_name[self._code_of_name[entries]]
         _check(id_of_code[codes] >= 0, f"its metadata lacks the shredded field {name!r}")
         return id_of_code[codes]
 
     def rank(self, codes: Ndarray, ids: Ndarray) -> Ndarray:
         """Numbers that order field names byte by byte and are equal for equal names."""
-        ranks: Ndarray = self._rank_of_name[self._name_of[self._first[codes] + ids]]
+        ranks: Ndarray = self._rank_of_name[self._distinct_name[self._first_name[codes] + ids]]
         return ranks
 
 
@@ -170,13 +174,13 @@ def _encode(node: pa.StructArray, is_needed: pa.Array, codes: Ndarray, keys: _Ke
         assert value is not None
         return value
     if pa.types.is_struct(typed.type):
-        built = _encode_objects(value, typed, is_needed, codes, keys)
+        encoded = _encode_objects(value, typed, is_needed, codes, keys)
     elif pa.types.is_list(typed.type):
-        built = _encode_arrays(typed, is_needed, codes, keys)
+        encoded = _encode_arrays(typed, is_needed, codes, keys)
     else:
-        built = _encode_primitives(typed)
+        encoded = _encode_primitives(typed)
     # A row has a typed value or another value. Objects may have fields in both, which _encode_objects has put together.
-    return built if value is None else pc.coalesce(built, value)
+    return encoded if value is None else pc.coalesce(encoded, value)
 
 
 def _encode_arrays(lists: pa.ListArray, is_needed: pa.Array, codes: Ndarray, keys: _Keys) -> pa.Array:
@@ -193,17 +197,17 @@ def _encode_objects(
 ) -> pa.Array:
     """Objects from their shredded fields and, if they have other fields, from the fields of the objects in `residual_values`."""
     is_object = pc.and_(is_needed, pc.is_valid(typed))
-    parts = []
+    field_parts = []
     for position, field in enumerate(typed.type):
         values = _encode(_without_layout(typed.field(position)), is_object, codes, keys)
-        present = pc.and_(is_object, pc.is_valid(values))
-        rows = np.flatnonzero(present.to_numpy(zero_copy_only=False))
-        parts.append(_Entries(rows, keys.ids(field.name, codes[rows]), values.filter(present)))
+        is_present = pc.and_(is_object, pc.is_valid(values))
+        rows = np.flatnonzero(is_present.to_numpy(zero_copy_only=False))
+        field_parts.append(_Entries(rows, keys.ids(field.name, codes[rows]), values.filter(is_present)))
     if residual_values is not None:
-        parts.append(_object_fields(residual_values, is_object, codes, keys))
-    if not parts:
+        field_parts.append(_object_fields(residual_values, is_object, codes, keys))
+    if not field_parts:
         return _assemble(_Entries(np.empty(0, np.int64), np.empty(0, np.int64), pa.array([], pa.binary())), is_object)
-    return _assemble(_sorted_fields(parts, codes, keys), is_object)
+    return _assemble(_sorted_fields(field_parts, codes, keys), is_object)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,18 +239,20 @@ def _object_fields(values: pa.Array, is_needed: pa.Array, codes: Ndarray, keys: 
     rows = np.flatnonzero(pc.and_(is_needed, pc.is_valid(values)).to_numpy(zero_copy_only=False))
     _check(offsets[rows + 1] > offsets[rows], "an empty value")
     rows = rows[data[offsets[rows]] & 3 == _OBJECT]
-    start, end = offsets[rows].astype(np.int64), offsets[rows + 1].astype(np.int64)
-    layout = _layout(data, start)
-    _check(layout.values <= end, "an object is cut short")
-    owner, within = _expand_groups(layout.counts)
-    ids = _unsigned(data, layout.ids[owner] + within * layout.id_width[owner], layout.id_width[owner])
-    _check(ids < keys.counts[codes[rows[owner]]], "a field whose name is not in the metadata")
-    places = layout.offsets[owner] + within * layout.offset_width[owner]
-    begin = layout.values[owner] + _unsigned(data, places, layout.offset_width[owner])
-    _check(begin < end[owner], "an object is cut short")
-    sizes = _value_sizes(data, begin)
-    _check(begin + sizes <= end[owner], "an object is cut short")
-    return _Entries(rows[owner], ids, _gather(data, begin, sizes))
+    object_starts, object_ends = offsets[rows].astype(np.int64), offsets[rows + 1].astype(np.int64)
+    layout = _layout(data, object_starts)
+    _check(layout.values <= object_ends, "an object is cut short")
+    object_of_field, field_index = _expand_groups(layout.counts)
+    ids = _unsigned(
+        data, layout.ids[object_of_field] + field_index * layout.id_width[object_of_field], layout.id_width[object_of_field]
+    )
+    _check(ids < keys.counts[codes[rows[object_of_field]]], "a field whose name is not in the metadata")
+    offset_positions = layout.offsets[object_of_field] + field_index * layout.offset_width[object_of_field]
+    value_starts = layout.values[object_of_field] + _unsigned(data, offset_positions, layout.offset_width[object_of_field])
+    _check(value_starts < object_ends[object_of_field], "an object is cut short")
+    sizes = _value_sizes(data, value_starts)
+    _check(value_starts + sizes <= object_ends[object_of_field], "an object is cut short")
+    return _Entries(rows[object_of_field], ids, _gather(data, value_starts, sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,39 +309,44 @@ def _value_sizes(data: Ndarray, start: Ndarray) -> Ndarray:
 # ---------------------------------------------------------------- assembling
 
 
-def _assemble(entries: _Entries, present: pa.Array) -> pa.Array:
+def _assemble(entries: _Entries, is_present: pa.Array) -> pa.Array:
     """Objects (entries with ids) or arrays, null where not present. entries: grouped by row, in order."""
     # Each container consists of its header, the count, the ids, the offsets, and the entries' bytes. All of these but the bytes
     # are written into `headers` first, for all rows one after the other.
-    row_count, rows = len(present), entries.rows
+    row_count, rows = len(is_present), entries.rows
     counts = np.bincount(rows, minlength=row_count)
-    first = np.cumsum(counts) - counts
-    ends = int32_offsets(entries.values).astype(np.int64)
-    ends = ends - ends[0]
-    bounds = np.append(first, len(rows))  # a row's entries are bounds[row] to bounds[row + 1]
-    totals = ends[bounds[1:]] - ends[bounds[:-1]]
-    offset_width = _width(totals)
+    first_entries = np.cumsum(counts) - counts
+    value_ends = int32_offsets(entries.values).astype(np.int64)
+    value_ends = value_ends - value_ends[0]
+    bounds = np.append(first_entries, len(rows))  # a row's entries are bounds[row] to bounds[row + 1]
+    content_bytes = value_ends[bounds[1:]] - value_ends[bounds[:-1]]
+    offset_width = _width(content_bytes)
     id_width = 0 if entries.ids is None else _width(entries.ids)
     is_large = bool(counts.max(initial=0) > 255)
     count_width = 4 if is_large else 1
-    lengths = 1 + count_width + counts * id_width + (counts + 1) * offset_width
-    starts = np.cumsum(lengths) - lengths
-    headers = np.zeros(int(lengths.sum()), np.uint8)
+    header_bytes = 1 + count_width + counts * id_width + (counts + 1) * offset_width
+    starts = np.cumsum(header_bytes) - header_bytes
+    headers = np.zeros(int(header_bytes.sum()), np.uint8)
     headers[starts] = _container_header(entries.ids is not None, is_large, id_width, offset_width)
     _write(headers, starts + 1, counts, count_width)
-    within = np.arange(len(rows)) - first[rows]
-    ids_at = starts + 1 + count_width
+    entry_index = np.arange(len(rows)) - first_entries[rows]
+    id_positions = starts + 1 + count_width
     if entries.ids is not None:
-        _write(headers, ids_at[rows] + within * id_width, entries.ids, id_width)
-    offsets_at = ids_at + counts * id_width
-    _write(headers, offsets_at[rows] + within * offset_width, ends[:-1] - ends[first[rows]], offset_width)
-    _write(headers, offsets_at + counts * offset_width, totals, offset_width)
+        _write(headers, id_positions[rows] + entry_index * id_width, entries.ids, id_width)
+    offset_positions = id_positions + counts * id_width
+    _write(
+        headers,
+        offset_positions[rows] + entry_index * offset_width,
+        value_ends[:-1] - value_ends[first_entries[rows]],
+        offset_width,
+    )
+    _write(headers, offset_positions + counts * offset_width, content_bytes, offset_width)
     # Then the entries of each row are joined, and appended to its header.
     lists = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), entries.values)
     no_separator = pa.scalar(b"", pa.binary())
     encoded = binary_array(headers, np.append(starts, len(headers)))
     joined = pc.binary_join_element_wise(encoded, pc.binary_join(lists, no_separator), no_separator)
-    return pc.if_else(present, joined, pa.scalar(None, pa.binary()))
+    return pc.if_else(is_present, joined, pa.scalar(None, pa.binary()))
 
 
 def _container_header(is_object: bool, is_large: bool, id_width: int, offset_width: int) -> int:

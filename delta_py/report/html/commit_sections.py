@@ -95,7 +95,7 @@ def _operations_table(facts: CommitFacts, looked_at: str) -> Markup:
             )
             for total in facts.by_operation[:_MOST_GROUPS]
         ],
-        (1, 2, 3, 4, 5),
+        numbers=(1, 2, 3, 4, 5),
     )
 
 
@@ -113,7 +113,7 @@ def _writers_table(facts: CommitFacts, looked_at: str) -> Markup:
             )
             for total in facts.by_writer[:_MOST_GROUPS]
         ],
-        (2, 3),
+        numbers=(2, 3),
     )
 
 
@@ -134,7 +134,7 @@ def _newest_table(facts: CommitFacts) -> Markup:
             )
             for commit in facts.commits[:_MOST_ROWS]
         ],
-        (5, 6, 7),
+        numbers=(5, 6, 7),
     )
 
 
@@ -180,7 +180,7 @@ def streams_body(facts: StreamFacts) -> Markup:
             )
             for stream in facts.streams[:_MOST_ROWS]
         ],
-        (1, 2),
+        numbers=(1, 2),
     )
     more_note = (
         soft(f"{count_text(facts.count - _MOST_ROWS, 'more application')} not shown.") if facts.count > _MOST_ROWS else None

@@ -55,7 +55,7 @@ def files_body(facts: FileFacts) -> Markup:
         "Files by size.",
         ("File size", "Files", "Total size"),
         [(_bin_text(size), number(size.files), bytes_text(size.bytes)) for size in facts.sizes],
-        (1, 2),
+        numbers=(1, 2),
     )
     folded_table = folded("The histogram as a table", table)
     return joined([picture, folded_table, fact_table("Files of the version.", rows), source_line(facts.source)])
@@ -114,7 +114,7 @@ def partitions_body(facts: PartitionFacts) -> Markup:
             )
             for partition in facts.largest
         ],
-        (len(facts.columns), len(facts.columns) + 1),
+        numbers=(len(facts.columns), len(facts.columns) + 1),
     )
     folded_table = folded(f"The {_largest_count(facts)} as a table", table)
     pictures = [_largest_partitions(facts), _partition_profile(facts) if facts.count > _BARS else None]

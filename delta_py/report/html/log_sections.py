@@ -74,7 +74,7 @@ def _faults(facts: LogFacts) -> Markup:
             )
             for fault in facts.faults[:_MOST_FAULTS]
         ],
-        (1,),
+        numbers=(1,),
     )
 
 
@@ -126,6 +126,6 @@ def retention_body(facts: RetentionFacts) -> Markup:
             "Files that VACUUM would delete.",
             ("Reason", "Files", "Total size"),
             [(reason.reason, number(reason.files), bytes_text(reason.bytes)) for reason in facts.vacuum.reasons],
-            (1, 2),
+            numbers=(1, 2),
         )
     return joined([fact_table("Removed files and retention.", rows), table, source_line(facts.source)])

@@ -24,7 +24,7 @@ def skipping_body(facts: SkippingFacts) -> Markup:
         "seen: those of this process that filtered by it.",
         ("Column", "Type", "Files with statistics", "One value", "A tenth", "Queries seen", "Order"),
         [_column_row(column) for column in facts.columns],
-        (2, 3, 4, 5),
+        numbers=(2, 3, 4, 5),
     )
     which = f"All {len(facts.columns)} columns" if len(facts.columns) > 1 else "The column"
     parts.append(folded(f"{which} as a table", table))
