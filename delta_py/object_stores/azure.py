@@ -86,6 +86,7 @@ class AzureClient:
     # ------------------------------------------------------------ reading
 
     def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
+        """The bytes from `start`: `length` of them, or all up to the end. Fewer at the end of the object, and none after it."""
         blob = self._container(container).get_blob_client(key)
         range_arguments: dict[str, Any] = {} if start == 0 and length is None else {"offset": start, "length": length}
         try:
@@ -95,16 +96,20 @@ class AzureClient:
             return b""
 
     def get_into(self, container: str, key: str, start: int, target: memoryview) -> int:
+        """Read as many bytes from `start` as `target` has, into `target`. Returns how many bytes the answer has: more than
+        `target` if the store ignores ranges."""
         data = self.get(container, key, start, len(target))  # the SDK always holds the whole content in memory
         target[: len(data)] = data[: len(target)]
         return len(data)
 
     def size(self, container: str, key: str) -> int:
+        """The object's size in bytes."""
         blob = self._container(container).get_blob_client(key)
         return int(self._ask(f"{container}/{key}", blob.get_blob_properties).size)
 
     def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
-        """`start` is not used: the store lists all names that begin with the prefix."""
+        """Objects whose keys begin with `prefix`, one page of them. The store cannot skip those before `start`. deep: at any
+        depth below the prefix. token: of the page; None for the first one."""
         client = self._container(container)
 
         def request_page() -> ListedPage:
@@ -123,6 +128,7 @@ class AzureClient:
         self._upload(container, key, data, overwrite=True)
 
     def put_new(self, container: str, key: str, data: bytes) -> None:
+        """Write an object if there is none of that key: of two callers only one succeeds."""
         self._upload(container, key, data, overwrite=False)
 
     def _upload(self, container: str, key: str, data: bytes, *, overwrite: bool) -> None:
@@ -145,6 +151,7 @@ class AzureClient:
             return
 
     def begin_upload(self, container: str, key: str) -> Upload:
+        """Begin an object that is sent in parts."""
         return _BlockUpload(self, f"{container}/{key}", self._container(container).get_blob_client(key))
 
     def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:

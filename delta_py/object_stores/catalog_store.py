@@ -19,7 +19,7 @@ _MOST_PUBLICATIONS = 5  # after each one, other writers may reach the catalog's 
 
 
 class CatalogStore(CoordinatedStore):
-    """file_store: the store without the catalog."""
+    """The store of one managed table. file_store: the store without the catalog."""
 
     __slots__ = ("_ledger",)
 

@@ -33,7 +33,7 @@ _EXTRAS = {"s3": ("boto3", "s3"), "gs": ("google-cloud-storage", "gcs"), "az": (
 
 
 class Connection:
-    """See the docstring of this module. sleep, clock: for tests."""
+    """Sends requests of a client: how many at once, and for how long they are repeated. sleep, clock: for tests."""
 
     def __init__(
         self,

@@ -83,6 +83,7 @@ class GcsClient:
     # ------------------------------------------------------------ reading
 
     def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
+        """The bytes from `start`: `length` of them, or all up to the end. Fewer at the end of the object, and none after it."""
         blob = self._blob(container, key)
         if start == 0 and length is None:
             return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**self._settings)), may_miss=True)
@@ -95,6 +96,8 @@ class GcsClient:
             return b""
 
     def get_into(self, container: str, key: str, start: int, target: memoryview) -> int:
+        """Read as many bytes from `start` as `target` has, into `target`. Returns how many bytes the answer has: more than
+        `target` if the store ignores ranges."""
         blob, end = self._blob(container, key), start + len(target) - 1
 
         def fill() -> int:
@@ -108,11 +111,14 @@ class GcsClient:
             return 0
 
     def size(self, container: str, key: str) -> int:
+        """The object's size in bytes."""
         blob = self._blob(container, key)
         self._ask(f"{container}/{key}", lambda: blob.reload(**self._settings), may_miss=True)
         return int(blob.size)
 
     def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
+        """Objects whose keys begin with `prefix` and are at least `start`, one page of them. deep: at any depth below the prefix.
+        token: of the page; None for the first one."""
         def request_page() -> ListedPage:
             listing = self._client.list_blobs(
                 self._client.bucket(container, user_project=self._options.get("gcs.user_project")),
@@ -134,6 +140,7 @@ class GcsClient:
         self._ask(f"{container}/{key}", lambda: self._blob(container, key).upload_from_string(data, **self._settings))
 
     def put_new(self, container: str, key: str, data: bytes) -> None:
+        """Write an object if there is none of that key: of two callers only one succeeds."""
         blob = self._blob(container, key)
         self._ask(f"{container}/{key}", lambda: blob.upload_from_string(data, if_generation_match=0, **self._settings))
 
@@ -142,6 +149,7 @@ class GcsClient:
         return _ANY_SIZE
 
     def copy(self, container: str, key: str, to_container: str, to_key: str) -> None:
+        """Copy an object within the store, replacing any other."""
         source_blob, blob = self._blob(container, key), self._blob(to_container, to_key)
         token: str | None = None
         while True:  # a large object needs several requests
@@ -160,6 +168,7 @@ class GcsClient:
             return
 
     def begin_upload(self, container: str, key: str) -> Upload:
+        """Begin an object that is sent in parts."""
         return _ResumableUpload(self, container, key)
 
     def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:

@@ -81,7 +81,7 @@ def coordination_of(store: ObjectStore) -> CoordinatedStore | None:
 
 
 def named_coordination(store: ObjectStore) -> CoordinatedStore:
-    """As coordination_of, for callers that have opened the store with a coordinator."""
+    """The store that asks the coordinator, for callers that have opened the store with one."""
     coordinated = coordination_of(store)
     assert coordinated is not None, f"{store.root} was opened without a coordinator"
     return coordinated

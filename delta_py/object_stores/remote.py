@@ -27,7 +27,7 @@ from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
 
 
 class RemoteStore:
-    """root: a URL. Raises InvalidOptionError for a URL that names no container; sends no request."""
+    """The store of one table. root: a URL. Raises InvalidOptionError for a URL that names no container; sends no request."""
 
     __slots__ = ("_address", "_options", "_root")
 

@@ -97,7 +97,8 @@ class RemoteInput(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
-        """Returns a view of bytes if no copy is needed; that is enough for pyarrow."""
+        """The next `size` bytes, fewer at the end of the file; None or -1: all that remain. Returns a view of bytes if no copy is
+        needed; that is enough for pyarrow."""
         remaining_bytes = max(0, self._size - self._position)
         length = remaining_bytes if size is None or size < 0 else min(size, remaining_bytes)
         data = self._read_bytes(self._position, length) if length else b""
@@ -231,7 +232,8 @@ class RemoteOutput(io.RawIOBase):
         return self._position
 
     def write(self, data: object) -> int:
-        """data: anything with bytes; it is copied. Raises StoreUnavailableError, StorageError."""
+        """Append bytes; if they are enough for a part, it is sent in the background. data: anything with bytes; it is copied.
+        Raises StoreUnavailableError, StorageError."""
         piece = bytes(memoryview(data).cast("B"))  # type: ignore[arg-type]
         self._waiting.append(piece)
         self._waiting_bytes += len(piece)

@@ -56,6 +56,7 @@ class S3Client:
     # ------------------------------------------------------------ reading
 
     def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
+        """The bytes from `start`: `length` of them, or all up to the end. Fewer at the end of the object, and none after it."""
         last = "" if length is None else start + length - 1
         range_argument = {} if start == 0 and length is None else {"Range": f"bytes={start}-{last}"}
         try:
@@ -71,13 +72,15 @@ class S3Client:
         return data
 
     def get_into(self, container: str, key: str, start: int, target: memoryview) -> int:
+        """Read as many bytes from `start` as `target` has, into `target`. Returns how many bytes the answer has: more than
+        `target` if the store ignores ranges."""
         try:
             return self._ask(f"{container}/{key}", lambda: self._read_into(container, key, start, target))
         except BeyondTheEnd:
             return 0
 
     def _read_into(self, container: str, key: str, start: int, target: memoryview) -> int:
-        """One request of get_into, without the meaning of its errors."""
+        """As get_into, but with boto3's errors."""
         range_argument = {"Range": f"bytes={start}-{start + len(target) - 1}"}
         answer = self._s3.get_object(Bucket=container, Key=key, **range_argument, **self._payer)
         with answer["Body"] as body:
@@ -87,10 +90,13 @@ class S3Client:
             return max(filled, int(answer["ContentLength"]))  # more than the target has if the store ignores ranges
 
     def size(self, container: str, key: str) -> int:
+        """The object's size in bytes."""
         answer = self._ask(f"{container}/{key}", lambda: self._s3.head_object(Bucket=container, Key=key, **self._payer))
         return int(answer["ContentLength"])
 
     def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
+        """Objects whose keys begin with `prefix` and are at least `start`, one page of them. deep: at any depth below the prefix.
+        token: of the page; None for the first one."""
         arguments: dict[str, Any] = {"Bucket": container, "Prefix": prefix, "MaxKeys": _PAGE, **self._payer}
         if not deep:
             arguments["Delimiter"] = "/"
@@ -110,6 +116,7 @@ class S3Client:
         self._ask(f"{container}/{key}", lambda: self._s3.put_object(Bucket=container, Key=key, Body=data, **self._payer))
 
     def put_new(self, container: str, key: str, data: bytes) -> None:
+        """Write an object if there is none of that key: of two callers only one succeeds."""
         self._condition.check(lambda: self._try_condition(container, key.rpartition("/")[0]))
         self._put_new(container, key, data)
 
@@ -146,11 +153,13 @@ class S3Client:
         self._ask(f"{container}/{key}", lambda: self._s3.delete_object(Bucket=container, Key=key, **self._payer))
 
     def begin_upload(self, container: str, key: str) -> Upload:
+        """Begin an object that is sent in parts."""
         arguments = {"Bucket": container, "Key": key, **self._payer}
         answer = self._ask(f"{container}/{key}", lambda: self._s3.create_multipart_upload(**arguments))
         return _MultipartUpload(self, container, key, answer["UploadId"])
 
     def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:
+        """Abort unfinished uploads of other processes: of keys below `prefix` whose last part contains `part_of_name`."""
         pages = self._s3.get_paginator("list_multipart_uploads").paginate(Bucket=container, Prefix=prefix, **self._payer)
         uploads = self._ask(f"{container}/{prefix}", lambda: [upload for page in pages for upload in page.get("Uploads", ())])
         for upload in uploads:
@@ -210,7 +219,7 @@ class _Condition:
         self._is_respected, self._lock = is_respected, threading.Lock()
 
     def check(self, probe: Callable[[], None]) -> None:
-        """probe: tests the endpoint, and raises if it ignores the condition."""
+        """Test the endpoint if that is not done yet. probe: the test, which raises if the endpoint ignores the condition."""
         if self._is_respected:
             return
         with self._lock:

@@ -60,7 +60,7 @@ class CommitTable:
         self._client = aws_client("dynamodb", self._access)
 
     def find(self, file_name: str) -> CommitEntry | None:
-        """None if there is no item with this key."""
+        """The item of a commit; None if there is none. file_name: of the commit in the log."""
         key = {"tablePath": {"S": self._table_path}, "fileName": {"S": file_name}}
         answer = self._ask(lambda: self._client.get_item(TableName=self._name, Key=key, ConsistentRead=True))
         return _entry(answer["Item"]) if answer.get("Item") else None
@@ -80,7 +80,7 @@ class CommitTable:
         return _entry(answer["Items"][0]) if answer["Items"] else None
 
     def add(self, entry: CommitEntry) -> None:
-        """Raises FileExistsError if an item with this key exists."""
+        """Add the item of a new commit. Raises FileExistsError if an item with this key exists."""
         item, condition = self._item(entry), "attribute_not_exists(fileName)"
         self._ask(lambda: self._client.put_item(TableName=self._name, Item=item, ConditionExpression=condition))
 

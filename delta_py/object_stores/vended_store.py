@@ -24,7 +24,7 @@ class VendedCredentials(Protocol):
 
 
 class VendedStore(RemoteStore):
-    """options: the storage options without the credentials."""
+    """The store of one table. options: the storage options without the credentials."""
 
     __slots__ = ("_credentials", "_other_options")
 

@@ -40,7 +40,7 @@ class DecodeBudget:
         self._rows = self._decoded_rows = self._values = self._encoded_bytes = self._decoded_bytes = self._vector_bytes = 0
 
     def spend_on_vectors(self, file: ScanFile) -> None:
-        """Called before the deletion vectors are read. Raises OverBudgetError."""
+        """Called before the file's deletion vector, and its vector of selected rows, are read. Raises OverBudgetError."""
         for descriptor in (file.deletion_vector, file.selection):
             self._vector_bytes += 0 if descriptor is None else descriptor.size_in_bytes
         _check(self._vector_bytes, self._limits.vector_bytes, "bytes of deletion vectors")

@@ -87,7 +87,7 @@ class ScanReader:
         self._has_warned = False
 
     def read(self, file: ScanFile) -> Iterator[pa.RecordBatch]:
-        """As read_files, for one file."""
+        """The rows of one file, in batches. A missing file is skipped if the scan allows it. Raises as read_files."""
         has_begun = False
         try:
             with _errors_naming(file), contextlib.ExitStack() as stack:

@@ -44,7 +44,8 @@ class FooterReading:
 
 
 def read_footers(reading: FooterReading, files: pa.Table) -> pa.Table:
-    """files: LISTED_SCHEMA. Returns FOOTER_SCHEMA in their order. Raises OSError and StorageError if the store fails."""
+    """Read the footers of files. files: LISTED_SCHEMA. Returns FOOTER_SCHEMA in their order. Raises OSError and StorageError if
+    the store fails."""
     rows = files.to_pylist()
     with ThreadPoolExecutor(_READERS, "delta_py-footers") as pool:
         footers = pool.map(lambda row: _footer_values(reading, row["path"], row["size"]), rows)

@@ -68,7 +68,8 @@ class NoDeltaType(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ForeignColumns:
-    """leaves: the Parquet column of each leaf outside of lists and maps, by its path of names."""
+    """The columns of one file. leaves: the number of the Parquet column of each leaf outside of lists and maps, by its path of
+    names."""
 
     schema: StructType
     leaves: dict[Path, int] = field(default_factory=dict)

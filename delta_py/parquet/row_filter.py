@@ -37,7 +37,8 @@ class _Input:
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """predicate: over flat names. must_drop: rows for which it is not true must not be in the output."""
+    """The predicate of a scan, ready to be evaluated on decoded rows. predicate: over flat names, the names of `inputs`.
+    must_drop: rows for which it is not true must not be in the output."""
 
     predicate: Expression
     inputs: tuple[_Input, ...]

@@ -130,7 +130,8 @@ class GroupFilter:
         return result
 
     def _stats(self, footer: Any, file: FileSide, matches: Mapping[Path, Match]) -> FileStats | None:
-        """The row groups' statistics of these columns. A column that the file lacks is null in every row."""
+        """The row groups' statistics of the predicate's columns; None if they say nothing. A column that the file lacks is null
+        in every row. A column without usable statistics is left out, and so unknown. matches: by physical path."""
         indexes = {
             path: match.source.first_leaf for path, match in matches.items() if match.source and file.has_usable_statistics(match)
         }

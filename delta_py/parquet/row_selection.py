@@ -24,7 +24,8 @@ from delta_py.storage.store import ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class RowSelection:
-    """dropped: rows to leave out. selected: if not None, only these are read (without the dropped ones)."""
+    """The rows of a file to read. dropped: rows to leave out. selected: if not None, only these are read (without the dropped
+    ones)."""
 
     dropped: BitMap64 | None = None
     selected: BitMap64 | None = None
@@ -115,7 +116,7 @@ class RowPick:
 
     @classmethod
     def of(cls, keep: Ndarray) -> RowPick:
-        """keep: one boolean per row of the batch."""
+        """The rows for which `keep` is true. keep: one boolean per row of the batch."""
         indices = np.flatnonzero(keep).astype(np.int32)
         bits = pa.py_buffer(np.packbits(keep, bitorder="little"))
         mask = pa.Array.from_buffers(pa.bool_(), len(keep), [None, bits])

@@ -45,15 +45,15 @@ class _Commands:
         self._root = root if _is_plain(root) and readable(root) == root else None
 
     def cli(self, command: str, *arguments: str) -> str | None:
-        """arguments: after the root; some come from the table, so all are checked."""
+        """A command of pydelta for a shell. arguments: after the root; some come from the table, so all are checked."""
         return self._safe_text(lambda root: shlex.join(["pydelta", command, root, *arguments]), *arguments)
 
     def sql(self, statement: str, *names: str) -> str | None:
-        """statement: with {} as a placeholder for the table. names: those in it that come from the table."""
+        """A statement of SQL. statement: with {} as a placeholder for the table. names: those in it that come from the table."""
         return self._safe_text(lambda root: statement.replace("{}", f"pydelta.{quoted(root)}", 1), *names)
 
     def python(self, call: str, *names: str) -> str | None:
-        """call: of a method of DeltaTable. names: those in it that come from the table."""
+        """A call of Python. call: of a method of DeltaTable. names: those in it that come from the table."""
         return self._safe_text(lambda root: f"DeltaTable({root!r}).{call}", *names)
 
     def _safe_text(self, command: Callable[[str], str], *names: str) -> str | None:

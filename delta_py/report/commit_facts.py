@@ -117,7 +117,7 @@ def _z_order(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _total(values: Iterable[int | None]) -> int | None:
-    """None if one value is unknown: a partial sum would be read as the total."""
+    """The sum of the values; None if one of them is unknown: a partial sum would be read as the total."""
     value_list = list(values)
     return None if None in value_list else sum(value for value in value_list if value is not None)
 

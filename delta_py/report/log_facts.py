@@ -79,11 +79,12 @@ def _last_checkpoint(snapshot: Snapshot) -> int | Unknown | None:
 
 
 def _checksum_state(snapshot: Snapshot) -> tuple[str | Unknown, str | None]:
-    """The state of the version's checksum, as in LogFacts, and its fault; None if it has none."""
+    """(the state of the version's checksum, its fault or None). The state is `agrees`, `contradicts`, `damaged`, `older form` or
+    `none`."""
     file = snapshot.segment.checksum
     if file is None:
         return "none", None
-    if snapshot.checksum is None:
+    if snapshot.checksum is None:  # the file exists, and could not be used
         damage = known(lambda: damage_of(snapshot.store, file))
         if isinstance(damage, Unknown):
             return damage, None

@@ -82,8 +82,9 @@ def root_of(place: str) -> str:
 
 
 class CoordinatedStore:
-    """file_store: the store without the ledger. url: of the ledger. transaction: a transaction over several tables, in which the
-    table is read and written. Then the table has the state from the transaction's begin, plus the transaction's own changes."""
+    """The store of one coordinated table. file_store: the store without the ledger. url: of the ledger. transaction: a
+    transaction over several tables, in which the table is read and written. Then the table has the state from the transaction's
+    begin, plus the transaction's own changes."""
 
     __slots__ = ("_file_store", "_is_tail_known", "_tail", "_url", "place", "transaction")
 

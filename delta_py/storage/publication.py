@@ -52,8 +52,8 @@ class _Publisher:
             self._publish_waiting()
 
     def _start(self) -> bool:
-        """Returns whether a thread runs now. If none can be started, for example while the process ends, the commit has still
-        succeeded.
+        """Start the thread. Returns whether it runs now. If none can be started, for example while the process ends, the commit
+        has still succeeded.
         """
         thread = threading.Thread(target=self._run, name="delta_py-publication", daemon=True)
         try:

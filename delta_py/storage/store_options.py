@@ -20,7 +20,7 @@ from delta_py.types.similar_names import unknown_option
 
 @dataclass(frozen=True, slots=True)
 class OptionName:
-    """is_secret: anybody who knows the value may act as its owner."""
+    """An option that exists. is_secret: anybody who knows the value may act as its owner."""
 
     name: str
     is_secret: bool = False
@@ -97,14 +97,14 @@ def is_secret_option(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StorageOptions:
-    """values: by lower-case name. Equal options open the same connections."""
+    """The storage options of a table. values: by lower-case name. Equal options open the same connections."""
 
     values: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
-        """options: by pydelta's names or by those of option_aliases.py, in any case of letters. Raises InvalidOptionError
-        (DELTA_UNKNOWN_OPTION) for a name that no store knows, and as renamed_options."""
+        """Checked options. options: by pydelta's names or by those of option_aliases.py, in any case of letters. Raises
+        InvalidOptionError (DELTA_UNKNOWN_OPTION) for a name that no store knows, and as renamed_options."""
         renamed = renamed_options(options)
         for name in renamed:
             if name not in _BY_NAME:
@@ -112,7 +112,7 @@ class StorageOptions:
         return cls(tuple(sorted(renamed.items())))
 
     def get(self, name: str) -> str | None:
-        """None if the option is not set."""
+        """The value of an option as text; None if it is not set."""
         assert name in _BY_NAME, name
         return next((value for stored_name, value in self.values if stored_name == name), None)
 

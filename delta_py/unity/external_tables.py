@@ -10,7 +10,8 @@ from delta_py.unity.table_access import TableAccess
 
 @dataclass(frozen=True)
 class ExternalTable:
-    """table_id: of the table that was opened. A copy in another process reports nothing unless the token may go there."""
+    """Reports versions of one external table. table_id: of the table that was opened. A copy in another process reports nothing
+    unless the token may go there."""
 
     access: TableAccess
     table_id: str

@@ -47,7 +47,8 @@ class AccessToken(Protocol):
 
 
 class RestClient:
-    """server: as server_url returns it. timeout: seconds for one request. Many threads may use one client."""
+    """The client of one server. server: its URL, without the path of the API. timeout: seconds for one request. Many threads may
+    use one client."""
 
     def __init__(
         self,

@@ -47,8 +47,8 @@ _cache_lock = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class AccessOptions:
-    """options: of the token, by their names. timeout: seconds for one request. retry_seconds: how long requests without an answer
-    are repeated. is_shared: the token may go to other processes."""
+    """How requests are sent. options: of the token, by their names. timeout: seconds for one request. retry_seconds: how long
+    requests without an answer are repeated. is_shared: the token may go to other processes."""
 
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     timeout: float = TIMEOUT_SECONDS
@@ -57,7 +57,8 @@ class AccessOptions:
 
 
 class TableAccess:
-    """options: None if no other process can have the access. clock_ms: ms since 1970, for tests."""
+    """Requests about one table, and the credentials for its files. options: None if no other process can have the access.
+    clock_ms: ms since 1970, for tests."""
 
     def __init__(
         self,
@@ -129,7 +130,8 @@ class TableAccess:
         self._client.delete(self._table_path)
 
     def rename(self, new_name: str) -> None:
-        """new_name: in the same schema. Raises as RestClient.post; if the outcome is unknown, it looks for the table."""
+        """Rename the table within its schema. Raises as RestClient.post. If the outcome is unknown, this looks whether the table
+        has the new name."""
         table_id = self.load().table_id
         try:
             self._client.post(f"{self._table_path}/rename", {"new-name": new_name})

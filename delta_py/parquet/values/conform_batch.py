@@ -196,7 +196,7 @@ def nulls(match: Match, row_count: int) -> pa.Array:
 
 
 def _struct_converter(match: Match, arrow: pa.StructType, target: pa.DataType, context: FileContext) -> Convert | None:
-    """None if the file's struct has the table's fields in the same order, and no field needs a conversion."""
+    """The conversion of structs. None if the file's struct has the table's fields in the same order, and no field needs one."""
     assert match.source is not None
     positions_by_leaf = context.positions(match.source.children)
     positions = [None if part.source is None else positions_by_leaf[part.source.first_leaf] for part in match.parts]
@@ -230,7 +230,7 @@ def _struct_converter(match: Match, arrow: pa.StructType, target: pa.DataType, c
 
 
 def _list_converter(match: Match, arrow: pa.DataType, target: pa.DataType, context: FileContext) -> Convert | None:
-    """None if the file has plain lists, and their elements need no conversion."""
+    """The conversion of lists. None if the file has plain lists, and their elements need none."""
     # Lists with other layouts (64-bit offsets, fixed size, views) are converted to plain lists first.
     if not pa.types.is_list(arrow):
         assert is_list_like(arrow)
@@ -249,7 +249,7 @@ def _list_converter(match: Match, arrow: pa.DataType, target: pa.DataType, conte
 
 
 def _map_converter(match: Match, arrow: pa.MapType, target: pa.MapType, context: FileContext) -> Convert | None:
-    """None if neither keys nor values need a conversion."""
+    """The conversion of maps. None if neither keys nor values need one."""
     key = _part_converter(match.parts[0], arrow.key_type, context)
     value = _part_converter(match.parts[1], arrow.item_type, context)
     if arrow == target and key is None and value is None:

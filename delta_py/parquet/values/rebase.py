@@ -147,7 +147,8 @@ class _Zone:
 
 @lru_cache(maxsize=16)
 def _zone(name: str) -> _Zone:
-    """Raises ValueError for a zone that this machine's time zone data does not know."""
+    """The offsets of a time zone, by its id or as an offset. Raises ValueError for a zone that this machine's time zone data does
+    not know."""
     seconds = offset_seconds(name)
     if seconds is not None:
         return _fixed_zone(seconds * 1_000_000)
@@ -162,7 +163,7 @@ def _zone(name: str) -> _Zone:
 
 
 def _fixed_zone(offset: int) -> _Zone:
-    """offset: microseconds east of UTC."""
+    """A zone with one offset for all times. offset: microseconds east of UTC."""
     return _Zone(offset, np.array([_BEGINNING]), np.array([offset]), True)
 
 

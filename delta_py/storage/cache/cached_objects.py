@@ -51,8 +51,8 @@ _ENDPOINTS_OF_AWS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 class CachedObjects:
-    """disk: None if nothing is cached. table_id: for data files, which are not listed. After the disk has refused an entry, this
-    object writes no more entries."""
+    """The objects of one store, read through the cache. disk: None if nothing is cached. table_id: for data files, which are not
+    listed. After the disk has refused an entry, this object writes no more entries."""
 
     def __init__(self, store: ObjectStore, disk: DiskCache | None = None, table_id: str | None = None) -> None:
         self.store, self._disk = store, disk

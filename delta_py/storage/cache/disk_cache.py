@@ -64,7 +64,8 @@ def entry_name(meaning: bytes, kind: Literal["stats", "object"]) -> str:
 
 
 class DiskCache:
-    """directory: the first call that needs it opens it, unless `opened` is given."""
+    """The entries in one directory. directory: the first call that needs it opens it, unless `opened` is given. limit_bytes: the
+    size of all entries together, above which the least recently used are deleted."""
 
     def __init__(self, directory: DiskPath, limit_bytes: int, opened: PrivateDirectory | None = None) -> None:
         self.directory, self.limit_bytes = directory, limit_bytes
@@ -135,7 +136,7 @@ class DiskCache:
         return entry[:-_SUM_BYTES]
 
     def put(self, name: str, data: bytes) -> bool:
-        """Returns whether the disk accepted the entry."""
+        """Write an entry. Returns whether the disk accepted it."""
         assert _ENTRY_NAME.fullmatch(name), name
         entry = None
         try:
@@ -150,7 +151,7 @@ class DiskCache:
         return True
 
     def begin(self) -> NewEntry:
-        """Raises OSError if the disk accepts no file."""
+        """Begin an entry that is written piece by piece. Raises OSError if the disk accepts no file."""
         return NewEntry(self, f"{os.getpid()}-{os.urandom(8).hex()}.new")
 
     def trim_by_chance(self, written_bytes: int) -> None:

@@ -52,7 +52,7 @@ class PrivateDirectory:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, make: bool = True) -> Self:
-        """make: create missing directories.
+        """Open a directory after checking it and its ancestors. make: create missing directories.
 
         Raises UnsafeDirectoryError; other OSErrors if the directory is missing, cannot be created, or is not a directory.
         """
