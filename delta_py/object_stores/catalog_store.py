@@ -48,7 +48,8 @@ class CatalogStore(CoordinatedStore):
         super().ratify(staged)
 
     def forbids(self, maintenance: str) -> bool:
-        """Whether the catalog keeps a maintenance operation to itself. False for a table whose commits it does not ratify."""
+        """Whether the catalog forbids its clients a maintenance operation. False for a table whose commits it does not ratify.
+        maintenance: the catalog's name for the operation."""
         # last_tail comes first: asking the catalog for it also sets allowed_maintenance.
         return self.last_tail is not None and maintenance not in self._ledger.allowed_maintenance
 

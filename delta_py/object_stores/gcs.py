@@ -276,7 +276,7 @@ class _Filler:
         room = self._target[self.count : self.count + len(data)]
         room[:] = data[: len(room)]
         self.count += len(data)
-        return len(data)
+        return len(data)  # as if all bytes had been written, so that the SDK goes on
 
 
 def _info(blob: Any) -> ObjectInfo:
@@ -285,8 +285,8 @@ def _info(blob: Any) -> ObjectInfo:
 
 
 class _ResumableUpload:
-    """Parts are sent one after the other. If a request is not answered, the store is asked how many bytes it has, and the
-    remaining bytes are sent.
+    """Parts are sent one after the other. If a request is not answered, the next one asks the store how many bytes it has,
+    and the remaining bytes are sent.
 
     The SDK's own upload writer cannot continue in that case, and it creates the object from incomplete data when it is
     garbage-collected.
@@ -323,7 +323,7 @@ class _ResumableUpload:
     def _send(self, content: bytes, total: int | None) -> None:
         """Send the bytes of the object that follow the first `_sent` ones. total: the object's size in bytes if they are the last
         ones, otherwise None."""
-        # If it is not known whether an earlier request was carried out, the store is asked how much it has.
+        # If it is not known whether an earlier request was carried out, ask the store how much it has.
         stored: int | None = self._put(b"", self._sent, total) if self._is_in_doubt else self._sent
         # The store may take less than it was sent. With a total, the loop ends when the object is complete: `stored` is None
         # then.

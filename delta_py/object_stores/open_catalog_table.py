@@ -69,8 +69,8 @@ def catalog_access(url: str, options: StorageOptions) -> tuple[TableAccess, Stor
 
 
 def access_options(server: str, options: StorageOptions) -> AccessOptions:
-    """What requests to a server need of the options: credentials, time limits in seconds, and whether the token may go to other
-    processes. Raises InvalidOptionError."""
+    """The options for requests to a server: credentials, time limits in seconds, and whether the token may go to other processes.
+    Raises InvalidOptionError."""
     return AccessOptions(
         tuple(sorted(shared_options(server, dict(options.values)).items())),
         options.number("storage.request_timeout", TIMEOUT_SECONDS),

@@ -226,7 +226,7 @@ class DynamoDbStore(RemoteStore):
         """Put the commit to its place. Every writer puts the same bytes, so several may do it.
 
         our_bytes: the content, if the commit is this store's own; None otherwise. Raises FileExistsError if another commit is at
-        the place all the same: a writer that does not use DynamoDB, or uses it without the condition, was first. Raises
+        the place nevertheless: a writer that does not use DynamoDB, or uses it without the condition, was first. Raises
         StorageError if the bytes are missing.
         """
         place = f"{LOG_DIRECTORY}/{entry.file_name}"

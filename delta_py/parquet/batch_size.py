@@ -67,6 +67,7 @@ def dictionary_bytes(row_group: Any, leaves: Iterable[int]) -> int:
     for leaf in leaves:
         chunk = row_group.column(leaf)
         if chunk.has_dictionary_page and chunk.dictionary_page_offset and chunk.total_compressed_size > 0:
+            # The page is compressed in the file; the whole chunk's ratio is an estimate for it.
             page_bytes = max(0, chunk.data_page_offset - chunk.dictionary_page_offset)
             total += int(page_bytes * max(1.0, chunk.total_uncompressed_size / chunk.total_compressed_size))
     return total

@@ -95,7 +95,7 @@ class ScanReader:
                     has_begun = True
                     yield batch
         except FileNotFoundError as error:
-            # A file of which rows were already returned cannot be skipped any more.
+            # A file cannot be skipped any more if some of its rows were already returned.
             if has_begun or not self._state.ignore_missing_files:
                 raise _missing_file_error(file, self._state) from error
             self._warn_of_missing(file)

@@ -76,7 +76,8 @@ class FilePlan:
         return self._plans_by_places[place_set]
 
     def has_no_nulls(self, footer: pq.FileMetaData, place: int) -> bool:
-        """Whether the file's footer shows that each row has a value in the column, which is a single leaf of the file."""
+        """Whether the file's footer shows that each row has a value in the column. This is known only of a column that is a
+        single leaf of the file."""
         match = self.matches[place]
         if match is None or match.source is None or match.source.shape is not Shape.LEAF:
             return False
@@ -144,7 +145,7 @@ class BatchRows:
         self._picked_columns: dict[int, pa.Array] = {}
 
     def with_pick(self, pick: RowPick | None) -> BatchRows:
-        """The same decoded rows, of which others are returned."""
+        """The same decoded rows with another choice of rows to return. pick: None for all."""
         return BatchRows(self.start, self.row_count, self._decoded, pick)
 
     def __len__(self) -> int:

@@ -106,7 +106,7 @@ class RowPick:
     `_mask` are both forms for Arrow: the positions, and one boolean per row of the batch.
 
     Arrow has two kernels for this, and measurements showed which is faster: `take` if many rows are dropped, or if values have a
-    fixed width and no nulls; `filter` otherwise, above all for text of which most rows remain.
+    fixed width and no nulls; `filter` otherwise, above all for text if most rows remain.
     """
 
     indices: Ndarray

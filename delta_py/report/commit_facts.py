@@ -52,8 +52,8 @@ def commit_facts(snapshot: Snapshot, most: int = MOST_COMMITS) -> tuple[CommitFa
 
 @dataclass(slots=True)
 class _CommitContent:
-    """What is read of a commit in addition to its commitInfo. log_bytes: the size of its file. The other values are None if the
-    file was not read. streams: the application ids of its txn actions."""
+    """The facts that are read of a commit in addition to its commitInfo. log_bytes: the size of its file. The other values are
+    None if the file was not read. streams: the application ids of its txn actions."""
 
     log_bytes: int
     files_added: int | None = None

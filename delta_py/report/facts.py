@@ -163,7 +163,8 @@ class SizeBin:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeDebt:
-    """What OPTIMIZE would do now: the files that it would rewrite, and the number of files that it would write, one per bin."""
+    """The work of OPTIMIZE if it ran now: the files that it would rewrite, and the number of files that it would write, one per
+    bin."""
 
     files: int
     bytes: int

@@ -86,7 +86,7 @@ def _histogram(sizes: np.ndarray[Any, np.dtype[np.int64]], target: int | Unknown
 
 
 def _optimize_debt(snapshot: Snapshot) -> OptimizeDebt:
-    """What OPTIMIZE would do now, from its plan; nothing is rewritten."""
+    """The work of OPTIMIZE if it ran now, from its plan; nothing is rewritten."""
     compaction = compaction_of(snapshot, snapshot.clustering_domain(), OptimizeRequest()).choose()
     return OptimizeDebt(compaction.bins.num_rows, total(compaction.bins["size"]), len(pc.unique(compaction.bins["bin"])))
 

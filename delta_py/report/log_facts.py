@@ -174,7 +174,7 @@ def _total(sizes: pa.ChunkedArray) -> int | Unknown:
 
 
 def _vacuum_debt(snapshot: Snapshot, now_ms: int) -> VacuumDebt:
-    """What VACUUM would delete now; nothing is deleted."""
+    """The files that VACUUM would delete now; nothing is deleted."""
     removable_files = Vacuum.begin(snapshot.store, VacuumRequest(), lambda: now_ms).find()
     groups = removable_files.group_by("reason").aggregate([("size", "count"), ("size", "sum")]).sort_by("reason").to_pylist()
     reasons = tuple(VacuumReason(row["reason"], row["size_count"], row["size_sum"] or 0) for row in groups)

@@ -1,4 +1,4 @@
-"""What files of remote stores can do in addition to pyarrow's own methods.
+"""Operations on files of remote stores in addition to pyarrow's own methods.
 
     expect_ranges(source, [(4, 100_000), (900_000, 50_000)])    # fetched at once, then read by pyarrow in any order
     discard(sink)                                               # an unfinished file that must not appear

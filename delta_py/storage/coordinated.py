@@ -176,8 +176,8 @@ class CoordinatedStore:
 
     def _from_either(self, path: str, read: Callable[[str], T]) -> T:
         """Read a commit where the ledger says it is staged, or else at its published place: it may have been published since
-        then. If it is at neither place, it may have been ratified since the ledger's last answer, so the ledger is asked again. A
-        version that is not ratified counts as missing, even if a file has its name. read: takes the path to read from."""
+        then. If it is at neither place, it may have been ratified since the ledger's last answer, so this asks the ledger again.
+        A version that is not ratified counts as missing, even if a file has its name. read: takes the path to read from."""
         name = commit_name(path)
         if name is None:
             return read(path)
@@ -208,7 +208,7 @@ class CoordinatedStore:
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
         """Put an object. A commit is staged, and then ratified by the ledger."""
         name = commit_name(path)
-        # If the ledger did not know the table, it is asked again: it may know the table now.
+        # If the ledger did not know the table, ask it again: it may know the table now.
         tail = None if name is None else (self.last_tail or self.tail())
         if name is None or tail is None:
             self._check_published(path)
@@ -360,7 +360,7 @@ class CoordinatedStore:
                 ) from None
 
     def _is_same_commit(self, staged_path: str, place: str) -> bool:
-        """Whether the file at a ratified commit's place in the log is that commit. staged, place: the paths of both."""
+        """Whether the file at a ratified commit's place in the log is that commit. staged_path, place: the paths of both."""
         try:
             return self._file_store.read(staged_path) == self._file_store.read(place)
         except FileNotFoundError:

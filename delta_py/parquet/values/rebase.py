@@ -104,9 +104,10 @@ def _rebase_days(days: Ndarray) -> Ndarray:
 
 
 def _julian_date(days: Ndarray) -> tuple[Ndarray, Ndarray, Ndarray]:
-    """(year, month, day of month) in the Julian calendar, years counted from March so that a leap day comes last."""
+    """(year, month, day of month) in the Julian calendar. A year begins with March, so that a leap day comes last; March is month
+    0, and the first day of a month is 0. days: numbers of days since 1970-01-01."""
     since_march_0 = days + 719_470  # days since 1 March of Julian year 0
-    cycle, day_of_cycle = np.divmod(since_march_0, 1461)  # four years, the last of which has the leap day
+    cycle, day_of_cycle = np.divmod(since_march_0, 1461)  # a cycle is four years; the last one has the leap day
     year_of_cycle = np.minimum(day_of_cycle // 365, 3)
     day_of_year = day_of_cycle - 365 * year_of_cycle
     # From March on, five months always have 153 days together: 31, 30, 31, 30, 31.

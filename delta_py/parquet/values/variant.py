@@ -165,7 +165,7 @@ class _Keys:
 
 
 def _encode(node: pa.StructArray, is_needed: pa.Array, codes: Ndarray, keys: _Keys) -> pa.Array:
-    """The values of a group with `value` and `typed_value`, either of which the file may lack.
+    """The values of a group with `value` and `typed_value`; the file may lack one of them.
 
     is_needed: rows whose value is read; below a null the value is arbitrary. codes: one per row; see _Keys.
     """

@@ -86,7 +86,7 @@ def retention_body(facts: RetentionFacts) -> Markup:
     expired: Child = known_text(facts.expired, lambda count: f"{count:,}")
     if not isinstance(facts.expired_bytes, Unknown):
         expired = joined([expired, f" ({bytes_text(facts.expired_bytes)})"])
-    elif not isinstance(facts.expired, Unknown):
+    elif not isinstance(facts.expired, Unknown):  # if both are unknown, one reason is enough
         expired = joined([expired, " (", unknown(facts.expired_bytes), ")"])
     without_time: Child = known_text(facts.without_time, lambda count: f"{count:,}")
     rows: list[tuple[str, Child, str]] = [

@@ -56,7 +56,7 @@ class CachedObjects:
 
     def __init__(self, store: ObjectStore, disk: DiskCache | None = None, table_id: str | None = None) -> None:
         self.store, self._disk = store, disk
-        self._owner = (_endpoints(store), store.root, table_id)
+        self._owner = (_endpoints(store), store.root, table_id)  # a part of the entries' names
         self._takes_entries = True
 
     @classmethod

@@ -85,7 +85,8 @@ class _Walk:
         self._descriptor = os.open("/", _PASS_FLAGS)
 
     def descriptor(self) -> int:
-        """Open the directory step by step, so that nobody can exchange a part of the path that was already checked."""
+        """Open the directory step by step, so that nobody can exchange a part of the path that was already checked. Returns its
+        descriptor, which the caller closes."""
         try:
             self._check_ancestor()
             while self._remaining_parts:
