@@ -261,9 +261,9 @@ def _credential(account: str, options: StorageOptions) -> Any:
     return identity.DefaultAzureCredential()
 
 
-def _is_object(listed: Any) -> bool:
+def _is_object(entry: Any) -> bool:
     """Whether it is an object: neither a prefix of more names (BlobPrefix), nor a directory of a hierarchical namespace."""
-    return hasattr(listed, "size") and (listed.metadata or {}).get(_DIRECTORY_MARK) != "true"
+    return hasattr(entry, "size") and (entry.metadata or {}).get(_DIRECTORY_MARK) != "true"
 
 
 def _info(blob: Any) -> ObjectInfo:

@@ -119,6 +119,7 @@ class GcsClient:
     def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
         """Objects whose keys begin with `prefix` and are at least `start`, one page of them. deep: at any depth below the prefix.
         token: of the page; None for the first one."""
+
         def request_page() -> ListedPage:
             listing = self._client.list_blobs(
                 self._client.bucket(container, user_project=self._options.get("gcs.user_project")),
@@ -324,12 +325,12 @@ class _ResumableUpload:
         """Send the bytes of the object that follow the first `_sent` ones. total: the object's size in bytes if they are the last
         ones, otherwise None."""
         # If it is not known whether an earlier request was carried out, ask the store how much it has.
-        stored: int | None = self._put(b"", self._sent, total) if self._is_in_doubt else self._sent
+        stored_bytes: int | None = self._put(b"", self._sent, total) if self._is_in_doubt else self._sent
         # The store may take less than it was sent. With a total, the loop ends when the object is complete: `stored` is None
         # then.
-        while stored is not None and (total is not None or stored < self._sent + len(content)):
+        while stored_bytes is not None and (total is not None or stored_bytes < self._sent + len(content)):
             self._is_in_doubt = True
-            stored = self._put(content[stored - self._sent :], stored, total)
+            stored_bytes = self._put(content[stored_bytes - self._sent :], stored_bytes, total)
             self._is_in_doubt = False
         self._is_in_doubt = False
         self._sent += len(content)
@@ -343,10 +344,10 @@ class _ResumableUpload:
         if answer.status_code != _INCOMPLETE:
             return None
         stored_range = answer.headers.get("Range", "")
-        stored = int(stored_range.rpartition("-")[2]) + 1 if stored_range else 0
-        if stored < self._sent:
-            raise NotAnswered(f"the upload of {self._key} has {stored} bytes, and had {self._sent}")
-        return stored
+        stored_bytes = int(stored_range.rpartition("-")[2]) + 1 if stored_range else 0
+        if stored_bytes < self._sent:
+            raise NotAnswered(f"the upload of {self._key} has {stored_bytes} bytes, and had {self._sent}")
+        return stored_bytes
 
     def _begun_url(self) -> str:
         """The URL for the parts; the first call begins the upload."""

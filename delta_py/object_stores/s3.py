@@ -107,7 +107,7 @@ class S3Client:
         answer = self._ask(f"{container}/{prefix}", lambda: self._s3.list_objects_v2(**arguments))
         if "IsTruncated" not in answer:
             raise NotAnswered("the answer is not a listing: something in between answered instead of the store")
-        objects = [_info(listed) for listed in answer.get("Contents", ()) if not listed["Key"].endswith("/")]
+        objects = [_info(entry) for entry in answer.get("Contents", ()) if not entry["Key"].endswith("/")]
         return ListedPage(objects, answer.get("NextContinuationToken") if answer["IsTruncated"] else None)
 
     # ------------------------------------------------------------ writing
@@ -172,9 +172,9 @@ def _endpoint_of_environment() -> str | None:
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
 
 
-def _info(listed: dict[str, Any]) -> ObjectInfo:
-    etag = listed.get("ETag", "").strip('"') or None
-    return ObjectInfo(listed["Key"], listed["Size"], int(listed["LastModified"].timestamp() * 1000), etag)
+def _info(entry: dict[str, Any]) -> ObjectInfo:
+    etag = entry.get("ETag", "").strip('"') or None
+    return ObjectInfo(entry["Key"], entry["Size"], int(entry["LastModified"].timestamp() * 1000), etag)
 
 
 class _MultipartUpload:

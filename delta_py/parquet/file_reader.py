@@ -311,8 +311,8 @@ def _tracking_columns(state: ScanState) -> dict[str, ScanColumn]:
     stored_columns = {}
     for metadata_field, name in names.items():
         if name is not None and metadata_field in needed_fields:
-            stored = StructField(name, LONG)
-            stored_columns[metadata_field] = ScanColumn(stored, stored)
+            stored_field = StructField(name, LONG)
+            stored_columns[metadata_field] = ScanColumn(stored_field, stored_field)
     return stored_columns
 
 

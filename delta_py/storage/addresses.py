@@ -119,7 +119,7 @@ def below(root: str) -> str:
     kind, url = kind_of(root), _URL.fullmatch(root)
     if kind is None or url is None:
         return rf"^(?:file:(?://(?:localhost)?)?)?{_literal(root.rstrip('/'))}/+"
-    schemes = "|".join(scheme for scheme, served in _KINDS.items() if served == kind)
+    schemes = "|".join(scheme for scheme, store_kind in _KINDS.items() if store_kind == kind)
     place = f"{url[2]}/{url[3]}".rstrip("/")
     return rf"^(?:{schemes})://{_literal(place)}/+"
 
@@ -144,9 +144,9 @@ def is_within(root: str, other: str) -> bool:
     )
 
 
-def _is_or_lies_below(path: str, other: str) -> bool:
-    """Whether `path` is `other` or lies below it. Everything lies below an empty key, and below `/`."""
-    return f"{path}/".startswith(f"{other}/" if other.strip("/") else "")
+def _is_or_lies_below(path: str, ancestor: str) -> bool:
+    """Whether `path` is `ancestor` or lies below it. Everything lies below an empty key, and below `/`."""
+    return f"{path}/".startswith(f"{ancestor}/" if ancestor.strip("/") else "")
 
 
 def in_reach(root: str, other: str) -> bool:

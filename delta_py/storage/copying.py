@@ -52,8 +52,8 @@ def move_object(store: ObjectStore, path: str, new_path: str) -> None:
     """
     if not store.link(path, new_path):
         directory, _, name = new_path.rpartition("/")
-        existing = next(store.list_from(directory, name), None)
-        if existing is not None and existing.path == new_path:
+        next_object = next(store.list_from(directory, name), None)
+        if next_object is not None and next_object.path == new_path:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new_path)
         copy_object(store, path, store, new_path)
     store.delete(path)

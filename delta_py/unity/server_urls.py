@@ -57,15 +57,16 @@ def table_of(url: str, options: Mapping[str, str]) -> CatalogTableName:
 
 def named_parts(url: str, options: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     """The server of a URL, and the parts of the name in it, which may be that of a catalog or of a schema. Raises as table_of."""
-    scheme, _, rest = url.partition("://")
+    scheme, _, after_scheme = url.partition("://")
     if scheme.lower() == "uc":
-        server, name = options.get(URI_OPTION) or os.environ.get(HOST_VARIABLE, ""), rest
+        server, name = options.get(URI_OPTION) or os.environ.get(HOST_VARIABLE, ""), after_scheme
         if not server:
             raise _no_table_name_error(
-                url, f"It names no server. Give the option {URI_OPTION} with the server's URL, or write unity://host/{rest}."
+                url,
+                f"It names no server. Give the option {URI_OPTION} with the server's URL, or write unity://host/{after_scheme}.",
             )
     else:
-        host, _, name = rest.partition("/")
+        host, _, name = after_scheme.partition("/")
         server = f"{'http' if _is_loopback(_host_of(host, url)) else 'https'}://{host}"
     return server_url(server), _decoded_parts(name, url)
 

@@ -64,8 +64,8 @@ def _rebuild_piece(path: str, array: pa.StructArray) -> pa.Array:
 
 def _fill_missing(value: pa.Array, array: pa.StructArray) -> pa.Array:
     """If a variant exists but its value is missing, it is the variant null."""
-    missing = pc.and_(pc.is_valid(array), pc.is_null(value))
-    return pc.if_else(missing, pa.scalar(_NULL, pa.binary()), value) if pc.any(missing).as_py() else value
+    is_missing = pc.and_(pc.is_valid(array), pc.is_null(value))
+    return pc.if_else(is_missing, pa.scalar(_NULL, pa.binary()), value) if pc.any(is_missing).as_py() else value
 
 
 def _variant(array: pa.StructArray, value: pa.Array) -> pa.Array:

@@ -34,12 +34,12 @@ def commits_body(facts: CommitFacts) -> Markup:
     looked_at = count_text(len(commits), "commit")
     if facts.in_log > len(commits):
         looked_at = f"the newest {looked_at} of {facts.in_log:,}"
-    missing = None
+    missing_note = None
     if facts.oldest_version > 0:
-        missing = soft(f"Commits before version {facts.oldest_version:,} are no longer in the log, so they are not shown.")
+        missing_note = soft(f"Commits before version {facts.oldest_version:,} are no longer in the log, so they are not shown.")
     return joined(
         [
-            missing,
+            missing_note,
             _commit_timeline(facts, looked_at),
             _operations_table(facts, looked_at),
             _left_out_note(facts.by_operation, "operation"),

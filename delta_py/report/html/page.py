@@ -56,8 +56,9 @@ def _header(facts: TableFacts, parts: tuple[Section, ...]) -> Markup:
         ("Rows", files if isinstance(files, Unknown) else files.rows),
         ("Commits in the log", commits if isinstance(commits, Unknown) else commits.in_log),
     ):
-        shown = "unknown" if isinstance(value, Unknown) else bytes_text(value) if name == "Size" else f"{value:,}"
-        key_numbers.append((name, tag("span", shown)))
+        # A size has a unit, all other numbers have none.
+        text = "unknown" if isinstance(value, Unknown) else bytes_text(value) if name == "Size" else f"{value:,}"
+        key_numbers.append((name, tag("span", text)))
     committed_ms = identity.timestamp_ms
     key_numbers.append(("Committed", tag("span", "unknown" if isinstance(committed_ms, Unknown) else day_text(committed_ms))))
     links = [("advice", "Advice"), *((part.anchor, part.title) for part in parts)]
@@ -121,12 +122,12 @@ def _advice_item(item: Advice) -> Markup:
 
 def _commands(commands: Advice | Commands) -> Markup:
     """The forms of a command that exist: for a shell, SQL, Python."""
-    shown = [
+    form_items = [
         (tag("dt", name), tag("dd", tag("code", text)))
         for name, text in (("shell", commands.cli), ("SQL", commands.sql), ("Python", commands.python))
         if text is not None
     ]
-    return tag("dl", shown, class_="commands")
+    return tag("dl", form_items, class_="commands")
 
 
 def _footer(facts: TableFacts) -> Markup:

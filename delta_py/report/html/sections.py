@@ -74,7 +74,7 @@ def _definition(facts: TableFacts) -> Markup:
         ("Property", "Value"),
         [(data(name), data(value)) for name, value in properties[:100]],
     )
-    shown: Child = tag("p", "The table has no properties.", class_="soft")
+    properties_part: Child = tag("p", "The table has no properties.", class_="soft")
     if properties:
-        shown = folded(count_text(len(properties), "property").replace("propertys", "properties"), table)
-    return joined([fact_table("Definition of the table.", rows), shown, source_line(identity.source)])
+        properties_part = folded(count_text(len(properties), "property").replace("propertys", "properties"), table)
+    return joined([fact_table("Definition of the table.", rows), properties_part, source_line(identity.source)])

@@ -26,8 +26,8 @@ def skipping_body(facts: SkippingFacts) -> Markup:
         [_column_row(column) for column in facts.columns],
         numbers=(2, 3, 4, 5),
     )
-    which = f"All {len(facts.columns)} columns" if len(facts.columns) > 1 else "The column"
-    parts.append(folded(f"{which} as a table", table))
+    columns_text = f"All {len(facts.columns)} columns" if len(facts.columns) > 1 else "The column"
+    parts.append(folded(f"{columns_text} as a table", table))
     if facts.left_out:
         parts.append(soft(f"{count_text(facts.left_out, 'more column')} not shown."))
     parts += [tag("h3", "Map of the files by two columns"), _map_of_files(facts.map), source_line(facts.source)]

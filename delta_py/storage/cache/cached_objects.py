@@ -210,18 +210,18 @@ class _Blocks(io.RawIOBase):
             if start >= 0 and start + length <= self._info.size_bytes
             for number in range(start // _BLOCK_BYTES, -(-(start + length) // _BLOCK_BYTES))
         }
-        missing = [number for number in sorted(blocks) if self._find(number) is None]
+        missing_numbers = [number for number in sorted(blocks) if self._find(number) is None]
         with ThreadPoolExecutor(_REQUESTS, "delta_py-store") as pool:
-            list(pool.map(lambda run: self._fetch(run[0], run[-1] + 1), _runs(missing)))
+            list(pool.map(lambda run: self._fetch(run[0], run[-1] + 1), _runs(missing_numbers)))
 
     def _blocks(self, first: int, end: int) -> list[bytes]:
         """The blocks from the number `first` to `end` (exclusive), from the cache or else from the store."""
         blocks = {number: block for number in range(first, end) if (block := self._find(number)) is not None}
         for run in _runs([number for number in range(first, end) if number not in blocks]):
-            fetched = self._fetch(run[0], run[-1] + 1)
-            if fetched is None:
+            fetched_blocks = self._fetch(run[0], run[-1] + 1)
+            if fetched_blocks is None:
                 raise OSError(f"{self._info.path} has not the {self._info.size_bytes} bytes that were listed: it was replaced.")
-            blocks.update(zip(run, fetched, strict=True))
+            blocks.update(zip(run, fetched_blocks, strict=True))
         return [blocks[number] for number in range(first, end)]
 
     def _find(self, number: int) -> bytes | None:
