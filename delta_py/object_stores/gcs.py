@@ -326,8 +326,8 @@ class _ResumableUpload:
         ones, otherwise None."""
         # If it is not known whether an earlier request was carried out, ask the store how much it has.
         stored_bytes: int | None = self._put(b"", self._sent, total) if self._is_in_doubt else self._sent
-        # The store may take less than it was sent. With a total, the loop ends when the object is complete: `stored` is None
-        # then.
+        # The store may take less than it was sent. With a total, the loop ends when the object is complete, and
+        # `stored_bytes` is None.
         while stored_bytes is not None and (total is not None or stored_bytes < self._sent + len(content)):
             self._is_in_doubt = True
             stored_bytes = self._put(content[stored_bytes - self._sent :], stored_bytes, total)
