@@ -12,7 +12,11 @@ _NO_CREDENTIALS = (
 
 
 def access_of(options: StorageOptions, *, endpoint: str | None, region: str | None, endpoint_option: str) -> AwsAccess:
-    """endpoint_option: the option that names the endpoint. Raises InvalidOptionError."""
+    """The credentials of the options s3.*, which serve S3 and DynamoDB, for a service at an endpoint.
+
+    endpoint, region: None for what boto3 finds. endpoint_option: the option that sets the endpoint, for error messages. Raises
+    InvalidOptionError.
+    """
     return AwsAccess(
         _NO_CREDENTIALS,
         f"Check the endpoint (the option {endpoint_option}) and the network.",

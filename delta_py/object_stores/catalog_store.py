@@ -1,7 +1,7 @@
 """CatalogStore: the storage of a table that Unity Catalog manages.
 
-The catalog ratifies one commit a request, and no more of them while 10 are not published. Staged commits stay where they are:
-other readers may still get their names from the catalog.
+The catalog ratifies one commit per request, and none while 10 ratified commits are not published. Staged commits stay where they
+are: other readers may still get their names from the catalog.
 Protocol: Commit Protocol; Publishing Commits.
 """
 
@@ -15,11 +15,11 @@ from delta_py.coordinator.unity_ledger import TABLE_ID_PROPERTY, UnityLedger
 from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.storage.store import ObjectStore
 
-_MOST_PUBLICATIONS = 5  # other writers may use up the free places each time
+_MOST_PUBLICATIONS = 5  # after each one, other writers may reach the catalog's limit again first
 
 
 class CatalogStore(CoordinatedStore):
-    """file_store: the store without the catalog."""
+    """The store of one managed table. file_store: the store without the catalog."""
 
     __slots__ = ("_ledger",)
 
@@ -38,7 +38,8 @@ class CatalogStore(CoordinatedStore):
         return self._ledger
 
     def ratify(self, staged: Sequence[Ratified]) -> None:
-        """Raises as CoordinatedStore.ratify; TooManyUnpublishedError if commits cannot be published."""
+        """Make the staged commit a version of the table. If the catalog accepts no more unpublished commits, publish them and try
+        again. Raises as CoordinatedStore.ratify; TooManyUnpublishedError if commits cannot be published."""
         for _ in range(_MOST_PUBLICATIONS):
             try:
                 return super().ratify(staged)
@@ -47,11 +48,14 @@ class CatalogStore(CoordinatedStore):
         super().ratify(staged)
 
     def forbids(self, maintenance: str) -> bool:
+        """Whether the catalog forbids its clients a maintenance operation. False for a table whose commits it does not ratify.
+        maintenance: the catalog's name for the operation."""
+        # last_tail comes first: asking the catalog for it also sets allowed_maintenance.
         return self.last_tail is not None and maintenance not in self._ledger.allowed_maintenance
 
     def _check_unmanaged(self) -> None:
         """Always raises: the catalog does not ratify the table's commits, so nobody may commit."""
-        self.ledger.register(self.place, 0, "")
+        self.ledger.register(self.place, 0, "")  # has the error for it, whatever the arguments are
 
     def _drop_published(self, commits: Sequence[Ratified]) -> None:
-        """They are kept."""
+        """Does nothing: other readers may still get the names of the staged commits from the catalog."""

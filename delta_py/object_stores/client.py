@@ -23,8 +23,8 @@ PIECE_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ListedPage:
-    """The result of one request. objects: their path is the whole key; directories and their markers are left out. token: of the
-    next page, None after the last one."""
+    """The result of one request for a listing. objects: their `path` is the whole key; directories and their markers are left
+    out. token: requests the next page; None on the last page."""
 
     objects: Sequence[ObjectInfo]
     token: str | None
@@ -38,10 +38,11 @@ class Upload(Protocol):
         """Whether several parts may be sent at the same time."""
 
     def put_part(self, number: int, data: bytes) -> None:
-        """Parts are numbered from 0; the same part may be sent again."""
+        """Send a part. Parts are numbered from 0; the same part may be sent again, because a request without an answer is
+        repeated."""
 
     def finish(self, count: int) -> None:
-        """Combine `count` parts into the object."""
+        """Combine the parts 0 to count - 1 into the object."""
 
     def abort(self) -> None:
         """Give the upload up. If the store cannot be told, its own cleanup deletes the parts."""
@@ -59,16 +60,19 @@ class ObjectClient(Protocol):
         """Read as many bytes from `start` as `target` has, into `target`. Returns how many bytes were answered: perhaps fewer, or
         more if the store ignores ranges."""
 
-    def size(self, container: str, key: str) -> int: ...
+    def size(self, container: str, key: str) -> int:
+        """In bytes."""
 
     def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
         """Objects whose keys begin with `prefix` and are at least `start`, in the order of keys: some or all of the remaining
         ones; objects before `start` may be among them. deep: at any depth below the prefix; otherwise only keys without another
         `/` after it."""
 
-    def put(self, container: str, key: str, data: bytes) -> None: ...
+    def put(self, container: str, key: str, data: bytes) -> None:
+        """Write an object, replacing any other."""
 
-    def put_new(self, container: str, key: str, data: bytes) -> None: ...
+    def put_new(self, container: str, key: str, data: bytes) -> None:
+        """Write an object if there is none of that key: of two callers only one succeeds."""
 
     def copy(self, container: str, key: str, to_container: str, to_key: str) -> None:
         """Copy an object within the store, replacing any other; the copy is not visible before it is complete."""
@@ -79,5 +83,5 @@ class ObjectClient(Protocol):
     def begin_upload(self, container: str, key: str) -> Upload: ...
 
     def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:
-        """Abort uploads that others began and will not finish: of keys below the prefix whose last part contains the text. If a
-        store cannot list them, its own cleanup removes them."""
+        """Abort uploads that other processes began and will not finish: those of keys below `prefix` whose last part contains
+        `part_of_name`. If a store cannot list uploads, this does nothing, and the store's own cleanup removes them."""

@@ -28,11 +28,12 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 _MAX_REQUESTS = 32
+# For each kind of store: the package of its SDK, and pydelta's extra that installs it.
 _EXTRAS = {"s3": ("boto3", "s3"), "gs": ("google-cloud-storage", "gcs"), "az": ("azure-storage-blob", "azure")}
 
 
 class Connection:
-    """See the docstring of this module. sleep, clock: for tests."""
+    """Sends requests of a client: how many at once, and for how long they are repeated. sleep, clock: for tests."""
 
     def __init__(
         self,
@@ -45,6 +46,7 @@ class Connection:
         self.client, self._sleep, self._clock = client, sleep, clock
         self._retry_seconds = options.number("storage.retry_timeout", RETRY_SECONDS)
         requests = int(options.number("storage.max_requests", _MAX_REQUESTS))
+        # Callers also send requests from their own threads, so the number of threads alone would not limit the requests.
         self._slots = threading.BoundedSemaphore(requests)
         self._threads = ThreadPoolExecutor(requests, "delta_py-store")
 
@@ -65,11 +67,11 @@ class Connection:
 
     def map(self, call: Callable[[U], T], items: Iterable[U]) -> list[T]:
         """Run all calls in parallel; returns the results in the order of the items. Raises the first error."""
-        waiting = [self.submit(lambda item=item: call(item)) for item in items]  # type: ignore[misc]
+        futures = [self.submit(lambda item=item: call(item)) for item in items]  # type: ignore[misc]
         try:
-            return [future.result() for future in waiting]
+            return [future.result() for future in futures]
         finally:
-            for future in waiting:
+            for future in futures:  # after an error the calls that have not begun are not needed
                 future.cancel()
 
 
@@ -93,18 +95,19 @@ def drop_connection(kind: StoreKind, account: str, options: StorageOptions) -> N
         _connections.pop((kind, account, options), None)
 
 
-def _forget() -> None:
-    """A forked process shares sockets with its parent, and has none of its threads."""
+def _forget_connections_of_parent() -> None:
+    """Drop the parent's connections in a forked process, which shares their sockets with the parent and has none of their
+    threads. The lock is a new one, because a thread of the parent may have held it during the fork."""
     global _lock
     _connections.clear()
     _lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_forget_connections_of_parent)
 
 
 def _client(kind: StoreKind, account: str, options: StorageOptions) -> ObjectClient:
-    """The SDK is imported here, when a table needs it."""
+    """A client for a kind of store. account: for Azure. Its SDK is imported here, when a table needs it."""
     try:
         match kind:
             case "s3":

@@ -52,15 +52,16 @@ _NO_CREDENTIALS = (
 )
 
 
-_ANY_SIZE = 2**63 - 1
+_ANY_SIZE = 2**63 - 1  # the store copies objects of any size
 
 
 class GcsClient:
-    """An ObjectClient."""
+    """An ObjectClient, whose containers are buckets and whose objects are blobs."""
 
     def __init__(self, options: StorageOptions) -> None:
         self._options = options
         timeout = options.number("storage.request_timeout", _TIMEOUT_SECONDS)
+        # retry: connection.py repeats requests. timeout: seconds to connect, and to wait for data.
         self._settings: dict[str, Any] = {"retry": None, "timeout": (min(_CONNECT_SECONDS, timeout), timeout)}
         endpoint = options.get("gcs.endpoint")
         try:
@@ -70,7 +71,7 @@ class GcsClient:
                 client_options=None if endpoint is None else {"api_endpoint": endpoint},
             )
         except google.auth.exceptions.GoogleAuthError as error:
-            raise self._no_credentials(error) from error
+            raise self._credentials_error(error) from error
         self._client._bucket_metadata_cache = None  # else it requests buckets in its own threads, also after each miss
         adapter = requests.adapters.HTTPAdapter(pool_connections=_CONNECTIONS, pool_maxsize=_CONNECTIONS)
         for scheme in ("https://", "http://"):
@@ -82,18 +83,21 @@ class GcsClient:
     # ------------------------------------------------------------ reading
 
     def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
+        """The bytes from `start`: `length` of them, or all up to the end. Fewer at the end of the object, and none after it."""
         blob = self._blob(container, key)
         if start == 0 and length is None:
             return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**self._settings)), may_miss=True)
         end = None if length is None else start + length - 1
         try:
             # The store's checksums are of whole objects, so a part cannot be checked.
-            part = {"start": start, "end": end, "checksum": None, **self._settings}
-            return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**part)), may_miss=True)
+            range_arguments = {"start": start, "end": end, "checksum": None, **self._settings}
+            return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**range_arguments)), may_miss=True)
         except BeyondTheEnd:
             return b""
 
     def get_into(self, container: str, key: str, start: int, target: memoryview) -> int:
+        """Read as many bytes from `start` as `target` has, into `target`. Returns how many bytes the answer has: more than
+        `target` if the store ignores ranges."""
         blob, end = self._blob(container, key), start + len(target) - 1
 
         def fill() -> int:
@@ -107,12 +111,16 @@ class GcsClient:
             return 0
 
     def size(self, container: str, key: str) -> int:
+        """The object's size in bytes."""
         blob = self._blob(container, key)
         self._ask(f"{container}/{key}", lambda: blob.reload(**self._settings), may_miss=True)
         return int(blob.size)
 
     def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
-        def ask() -> ListedPage:
+        """Objects whose keys begin with `prefix` and are at least `start`, one page of them. deep: at any depth below the prefix.
+        token: of the page; None for the first one."""
+
+        def request_page() -> ListedPage:
             listing = self._client.list_blobs(
                 self._client.bucket(container, user_project=self._options.get("gcs.user_project")),
                 prefix=prefix,
@@ -125,7 +133,7 @@ class GcsClient:
             page = next(listing.pages, ())
             return ListedPage([_info(blob) for blob in page if not blob.name.endswith("/")], listing.next_page_token)
 
-        return self._ask(f"{container}/{prefix}", ask)
+        return self._ask(f"{container}/{prefix}", request_page)
 
     # ------------------------------------------------------------ writing
 
@@ -133,6 +141,7 @@ class GcsClient:
         self._ask(f"{container}/{key}", lambda: self._blob(container, key).upload_from_string(data, **self._settings))
 
     def put_new(self, container: str, key: str, data: bytes) -> None:
+        """Write an object if there is none of that key: of two callers only one succeeds."""
         blob = self._blob(container, key)
         self._ask(f"{container}/{key}", lambda: blob.upload_from_string(data, if_generation_match=0, **self._settings))
 
@@ -141,12 +150,13 @@ class GcsClient:
         return _ANY_SIZE
 
     def copy(self, container: str, key: str, to_container: str, to_key: str) -> None:
-        origin, blob = self._blob(container, key), self._blob(to_container, to_key)
+        """Copy an object within the store, replacing any other."""
+        source_blob, blob = self._blob(container, key), self._blob(to_container, to_key)
         token: str | None = None
         while True:  # a large object needs several requests
             token, _, _ = self._ask(
                 f"{to_container}/{to_key}",
-                lambda token=token: blob.rewrite(origin, token=token, **self._settings),  # type: ignore[misc]
+                lambda token=token: blob.rewrite(source_blob, token=token, **self._settings),  # type: ignore[misc]
                 may_miss=True,
             )
             if token is None:
@@ -159,6 +169,7 @@ class GcsClient:
             return
 
     def begin_upload(self, container: str, key: str) -> Upload:
+        """Begin an object that is sent in parts."""
         return _ResumableUpload(self, container, key)
 
     def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:
@@ -167,7 +178,7 @@ class GcsClient:
     # ------------------------------------------------------------ requests and their errors
 
     def begin_resumable(self, container: str, key: str) -> str:
-        """Begin an upload and return its URL."""
+        """Begin an upload that is sent in parts, and return the URL for them."""
         base = self._client._connection.get_api_base_url_for_mtls()
         payer = self._options.get("gcs.user_project")
         query = urlencode({"uploadType": "resumable", "name": key, **({} if payer is None else {"userProject": payer})})
@@ -177,30 +188,32 @@ class GcsClient:
     def send(self, where: str, method: str, url: str, headers: Mapping[str, str] | None = None, data: bytes = b"") -> Any:
         """Send a request that the SDK has no method for, with the SDK's credentials."""
         timeout = self._settings["timeout"]
-        session, named = self._client._http, {"Content-Length": str(len(data)), **(headers or {})}
+        session, all_headers = self._client._http, {"Content-Length": str(len(data)), **(headers or {})}
+        # No redirects: status 308 is a redirect for `requests`, and here it says that an upload is incomplete.
         answer = self._ask(
-            where, lambda: session.request(method, url, data=data, headers=named, timeout=timeout, allow_redirects=False)
+            where, lambda: session.request(method, url, data=data, headers=all_headers, timeout=timeout, allow_redirects=False)
         )
         if answer.status_code not in (200, 201, 204, _INCOMPLETE, _GIVEN_UP):
-            raise self._meaning(where, answer.status_code, OSError(f"{answer.status_code} {answer.text[:200]}"))
+            raise self._status_error(where, answer.status_code, OSError(f"{answer.status_code} {answer.text[:200]}"))
         return answer
 
     def _ask(self, where: str, request: Callable[[], T], *, may_miss: bool = False) -> T:
-        """may_miss: the request is for an object, which may not exist; otherwise only the bucket can be missing."""
+        """Send a request; the SDK's errors become those of ObjectClient. where: for messages. may_miss: the request is for an
+        object, which may not exist; otherwise only the bucket can be missing."""
         try:
             return request()
         except exceptions.NotFound as error:
             if may_miss:
                 raise FileNotFoundError(2, "No such object", where) from error
-            raise self._meaning(where, 404, error) from error
+            raise self._status_error(where, 404, error) from error
         except exceptions.PreconditionFailed as error:
             raise FileExistsError(errno.EEXIST, "There is an object of that name", where) from error
         except exceptions.RequestRangeNotSatisfiable as error:
             raise BeyondTheEnd from error
         except exceptions.GoogleAPICallError as error:
-            raise self._meaning(where, int(error.code or 0), error) from error
+            raise self._status_error(where, int(error.code or 0), error) from error
         except InvalidResponse as error:
-            raise self._meaning(where, int(error.response.status_code), error) from error
+            raise self._status_error(where, int(error.response.status_code), error) from error
         except (requests.exceptions.ConnectTimeout, requests.exceptions.SSLError) as error:
             raise NotAnswered(self._error_text(error), is_unreachable=True, cure=_ENDPOINT_CURE) from error
         except requests.exceptions.RequestException as error:
@@ -210,9 +223,10 @@ class GcsClient:
         except (google.auth.exceptions.TransportError, ConnectionError, TimeoutError) as error:
             raise NotAnswered(self._error_text(error)) from error
         except google.auth.exceptions.GoogleAuthError as error:
-            raise self._no_credentials(error) from error
+            raise self._credentials_error(error) from error
 
-    def _meaning(self, where: str, status: int, error: Exception) -> Exception:
+    def _status_error(self, where: str, status: int, error: Exception) -> Exception:
+        """The exception for an error status: StorageError if the status is a refusal, otherwise NotAnswered."""
         if status not in REFUSALS:
             return NotAnswered(self._error_text(error))
         return StorageError(
@@ -221,7 +235,7 @@ class GcsClient:
             status=status,
         )
 
-    def _no_credentials(self, error: Exception) -> StorageError:
+    def _credentials_error(self, error: Exception) -> StorageError:
         return StorageError(f"There are no credentials for Google Cloud Storage: {self._error_text(error)}. {_NO_CREDENTIALS}")
 
     def _error_text(self, error: Exception) -> str:
@@ -229,20 +243,22 @@ class GcsClient:
 
 
 def _credentials(options: StorageOptions) -> Any:
-    """None for the SDK's default credentials."""
-    file, text, token = (options.get(f"gcs.{name}") for name in ("service_account_file", "service_account_json", "access_token"))
+    """The credentials that the options give; None for the SDK's default credentials. Raises InvalidOptionError if the key of a
+    service account cannot be read."""
+    key_file, key_json = options.get("gcs.service_account_file"), options.get("gcs.service_account_json")
+    access_token = options.get("gcs.access_token")
     if options.flag("gcs.anonymous"):
         return AnonymousCredentials()
-    if token is not None:
-        return google.oauth2.credentials.Credentials(token)
-    account = google.oauth2.service_account.Credentials
+    if access_token is not None:
+        return google.oauth2.credentials.Credentials(access_token)
+    service_account = google.oauth2.service_account.Credentials
     try:
-        if file is not None:
-            return account.from_service_account_file(file, scopes=[_SCOPE])
-        if text is not None:
-            return account.from_service_account_info(json.loads(text), scopes=[_SCOPE])
+        if key_file is not None:
+            return service_account.from_service_account_file(key_file, scopes=[_SCOPE])
+        if key_json is not None:
+            return service_account.from_service_account_info(json.loads(key_json), scopes=[_SCOPE])
     except (OSError, ValueError) as error:
-        name = "gcs.service_account_file" if file is not None else "gcs.service_account_json"
+        name = "gcs.service_account_file" if key_file is not None else "gcs.service_account_json"
         raise InvalidOptionError(
             f"The option {name} names no service account: {options.hide(type(error).__name__)}. It is the key file that Google's "
             "console makes, as JSON.",
@@ -261,16 +277,17 @@ class _Filler:
         room = self._target[self.count : self.count + len(data)]
         room[:] = data[: len(room)]
         self.count += len(data)
-        return len(data)
+        return len(data)  # as if all bytes had been written, so that the SDK goes on
 
 
 def _info(blob: Any) -> ObjectInfo:
+    # The generation changes with each write of the object, so it serves as ETag.
     return ObjectInfo(blob.name, int(blob.size), int(blob.updated.timestamp() * 1000), str(blob.generation))
 
 
 class _ResumableUpload:
-    """Parts are sent one after the other. If a request is not answered, the store is asked how many bytes it has, and the
-    remaining bytes are sent.
+    """Parts are sent one after the other. If a request is not answered, the next one asks the store how many bytes it has,
+    and the remaining bytes are sent.
 
     The SDK's own upload writer cannot continue in that case, and it creates the object from incomplete data when it is
     garbage-collected.
@@ -280,38 +297,42 @@ class _ResumableUpload:
         self._owner, self._container, self._key = owner, container, key
         self._url: str | None = None
         self._sent = 0  # bytes that are certainly stored
-        self._rest = b""  # bytes after these: too few to be sent before the end
-        self._last_part = -1
-        self._in_doubt = False
+        self._unsent = b""  # bytes after these: too few to be sent before the end
+        self._last_part = -1  # the number of the newest part that was taken completely
+        self._is_in_doubt = False  # the outcome of the last request is unknown
 
     @property
     def takes_many(self) -> bool:
         return False
 
     def put_part(self, number: int, data: bytes) -> None:
-        if number == self._last_part:
+        """Send all bytes but the last few: the store takes only multiples of _PART_UNIT before the end of the object."""
+        if number == self._last_part:  # the interface allows sending a part again
             return
-        content = self._rest + data
+        content = self._unsent + data
         sendable_bytes = len(content) - len(content) % _PART_UNIT
         self._send(content[:sendable_bytes], total=None)
-        self._rest, self._last_part = content[sendable_bytes:], number
+        self._unsent, self._last_part = content[sendable_bytes:], number
 
     def finish(self, count: int) -> None:
-        self._send(self._rest, total=self._sent + len(self._rest))
+        self._send(self._unsent, total=self._sent + len(self._unsent))
 
     def abort(self) -> None:
         if self._url is not None:
             self._owner.send(f"{self._container}/{self._key}", "DELETE", self._url)
 
     def _send(self, content: bytes, total: int | None) -> None:
-        """content: from `_sent` on. total: the object's size in bytes if this is the last content, otherwise None."""
-        # If it is not known whether an earlier request was carried out, the store is asked how much it has.
-        stored: int | None = self._put(b"", self._sent, total) if self._in_doubt else self._sent
-        while stored is not None and (total is not None or stored < self._sent + len(content)):
-            self._in_doubt = True
-            stored = self._put(content[stored - self._sent :], stored, total)
-            self._in_doubt = False
-        self._in_doubt = False
+        """Send the bytes of the object that follow the first `_sent` ones. total: the object's size in bytes if they are the last
+        ones, otherwise None."""
+        # If it is not known whether an earlier request was carried out, ask the store how much it has.
+        stored_bytes: int | None = self._put(b"", self._sent, total) if self._is_in_doubt else self._sent
+        # The store may take less than it was sent. With a total, the loop ends when the object is complete, and
+        # `stored_bytes` is None.
+        while stored_bytes is not None and (total is not None or stored_bytes < self._sent + len(content)):
+            self._is_in_doubt = True
+            stored_bytes = self._put(content[stored_bytes - self._sent :], stored_bytes, total)
+            self._is_in_doubt = False
+        self._is_in_doubt = False
         self._sent += len(content)
 
     def _put(self, data: bytes, start: int, total: int | None) -> int | None:
@@ -319,16 +340,17 @@ class _ResumableUpload:
         asks the store."""
         span = f"{start}-{start + len(data) - 1}" if data else "*"
         headers = {"Content-Range": f"bytes {span}/{'*' if total is None else total}"}
-        answer = self._owner.send(f"{self._container}/{self._key}", "PUT", self._begin(), headers, data)
+        answer = self._owner.send(f"{self._container}/{self._key}", "PUT", self._begun_url(), headers, data)
         if answer.status_code != _INCOMPLETE:
             return None
         stored_range = answer.headers.get("Range", "")
-        stored = int(stored_range.rpartition("-")[2]) + 1 if stored_range else 0
-        if stored < self._sent:
-            raise NotAnswered(f"the upload of {self._key} has {stored} bytes, and had {self._sent}")
-        return stored
+        stored_bytes = int(stored_range.rpartition("-")[2]) + 1 if stored_range else 0
+        if stored_bytes < self._sent:
+            raise NotAnswered(f"the upload of {self._key} has {stored_bytes} bytes, and had {self._sent}")
+        return stored_bytes
 
-    def _begin(self) -> str:
+    def _begun_url(self) -> str:
+        """The URL for the parts; the first call begins the upload."""
         if self._url is None:
             self._url = self._owner.begin_resumable(self._container, self._key)
         return self._url

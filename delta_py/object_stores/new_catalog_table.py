@@ -46,20 +46,24 @@ def open_or_stage_catalog_table(url: str, options: StorageOptions) -> tuple[Obje
     except CatalogObjectNotFoundError as error:
         if error.message_parameters["kind"] != _NO_TABLE:
             raise
-    return _staged(url, options)
+    return _stage_table(url, options)
 
 
-def _staged(url: str, options: StorageOptions) -> tuple[ObjectStore, NewTableRules]:
+def _stage_table(url: str, options: StorageOptions) -> tuple[ObjectStore, NewTableRules]:
+    """Have the catalog choose a place for a new table; nobody sees the table yet. Returns its store, and the rules for it."""
     access, file_options = catalog_access(url, options)
-    staged = access.stage()
-    files = files_at(staged.location, access, file_options)
-    store = NewCatalogStore(files, UnityLedger(access.name.shown, staged.table_id, access), access, staged.location)
-    features = {f"delta.feature.{name}": "supported" for name in staged.features}
-    return TableStore(store, file_options), NewTableRules({**features, **staged.properties}, staged.suggested)
+    staged_table = access.stage()
+    files = files_at(staged_table.location, access, file_options)
+    store = NewCatalogStore(files, UnityLedger(access.name.shown, staged_table.table_id, access), access, staged_table.location)
+    features = {f"delta.feature.{name}": "supported" for name in staged_table.features}
+    return TableStore(store, file_options), NewTableRules({**features, **staged_table.properties}, staged_table.suggested)
 
 
 class NewCatalogStore(CatalogStore):
-    """location: as the catalog chose it. After the commit of version 0 it is like any CatalogStore."""
+    """The store of a table that the catalog does not show yet. After the commit of version 0 it is like any CatalogStore.
+
+    access: creates the table in the catalog. location: the table's root, as the catalog chose it.
+    """
 
     __slots__ = ("_access", "_is_created", "_location")
 
@@ -69,6 +73,7 @@ class NewCatalogStore(CatalogStore):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._is_created or not self._access.is_shared:
+            # Without the access a copy cannot create the table. It can still write data files.
             return super().__reduce__()
         return NewCatalogStore, (self._file_store, self._ledger, self._access, self._location)
 
@@ -80,8 +85,11 @@ class NewCatalogStore(CatalogStore):
         return None
 
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
-        """Raises TableAlreadyExistsError if somebody else has created a table of that name, CatalogRefusedError, and
-        CommitOutcomeUnknownError."""
+        """Put an object. The table's first commit is written, and then the table is created in the catalog.
+
+        Raises TableAlreadyExistsError if somebody else has created a table of that name, CatalogRefusedError, and
+        CommitOutcomeUnknownError.
+        """
         if self._is_created or commit_name(path) is None:
             return super().put_if_absent(path, data, durably=durably)
         self._file_store.put_if_absent(path, data)
@@ -91,17 +99,18 @@ class NewCatalogStore(CatalogStore):
         self._is_created, self._is_tail_known = True, False
 
     def _create(self, data: bytes) -> None:
-        """Repeat the request until it is answered. If an earlier attempt was carried out, the name means our table."""
-        form = new_table_form(self._location, data)
+        """Create the table in the catalog. The request is repeated until it is answered: if an earlier attempt was carried out,
+        the catalog says that the table exists, and its id is ours. data: the commit of version 0."""
+        request_body = new_table_form(self._location, data)
         for attempt in range(_ATTEMPTS):
             try:
-                return self._access.create(form)
+                return self._access.create(request_body)
             except CatalogRefusedError as error:
                 if error.kind != _EXISTS:
                     raise
                 # Only an earlier attempt, whose answer was lost, can have created our own table.
-                if not attempt or not self._is_ours():
-                    raise self._exists() from error
+                if not attempt or not self._is_our_table():
+                    raise self._already_exists_error() from error
                 return
             except (CatalogUnavailableError, CatalogAnswerError):
                 time.sleep(_BACKOFF.wait_seconds(attempt))
@@ -110,13 +119,14 @@ class NewCatalogStore(CatalogStore):
             f"Open the table before you run the operation again: if its id is {self.ledger.identity}, the operation is complete."
         )
 
-    def _is_ours(self) -> bool:
+    def _is_our_table(self) -> bool:
+        """Whether the table that has the name in the catalog is the one of this store."""
         try:
             return self._access.load().table_id == self.ledger.identity
         except CatalogObjectNotFoundError:  # dropped since
             return False
 
-    def _exists(self) -> TableAlreadyExistsError:
+    def _already_exists_error(self) -> TableAlreadyExistsError:
         return TableAlreadyExistsError(
             f"The table {self.ledger.shown} already exists: it was created meanwhile. Nothing was written. Run the operation "
             "again.",

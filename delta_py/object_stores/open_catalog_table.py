@@ -39,6 +39,7 @@ _CREDENTIALS: Mapping[StoreKind, tuple[str, ...]] = {
 }
 """If the user gives one of these, the catalog is not asked for credentials."""
 
+
 def open_catalog_table(url: str, options: StorageOptions) -> TableStore:
     """The store of the table's files and log. Sends a request to the server.
 
@@ -68,7 +69,8 @@ def catalog_access(url: str, options: StorageOptions) -> tuple[TableAccess, Stor
 
 
 def access_options(server: str, options: StorageOptions) -> AccessOptions:
-    """Raises InvalidOptionError."""
+    """The options for requests to a server: credentials, time limits in seconds, and whether the token may go to other processes.
+    Raises InvalidOptionError."""
     return AccessOptions(
         tuple(sorted(shared_options(server, dict(options.values)).items())),
         options.number("storage.request_timeout", TIMEOUT_SECONDS),
@@ -78,7 +80,8 @@ def access_options(server: str, options: StorageOptions) -> AccessOptions:
 
 
 def files_at(location: str, access: TableAccess, options: StorageOptions) -> ObjectStore:
-    """The store of a table's files, without its catalog. location: as the catalog names it. Raises as open_catalog_table."""
+    """The store of a table's files, which does not ask the catalog for commits. location: the table's root, as the catalog names
+    it. The user's credentials for the files take precedence over the catalog's. Raises as open_catalog_table."""
     kind = kind_of(location)
     if kind is None:
         return LocalStore(_local_path(location, access.name))

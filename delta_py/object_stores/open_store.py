@@ -47,12 +47,12 @@ def open_store(url: PathLike, options: StorageOptions = NO_OPTIONS) -> ObjectSto
     if not url:
         raise InvalidOptionError("The path of the table is empty. Give a directory or a URL.", option="path")
     if kind_of(url) is not None:
-        return _table_store(_remote(url, options), options)
+        return _table_store(_remote_store(url, options), options)
     scheme = "file" if url.startswith("file:") else scheme_of(url)
     if scheme is None:
-        return _table_store(_local(url), options)
+        return _table_store(_local_store(url), options)
     if scheme == "file":
-        return _table_store(_local(_path_of(url)), options)
+        return _table_store(_local_store(_path_of_file_url(url)), options)
     if is_name_in_catalog(url):
         from delta_py.object_stores.open_catalog_table import open_catalog_table  # imports HTTP clients
 
@@ -65,8 +65,8 @@ def open_store(url: PathLike, options: StorageOptions = NO_OPTIONS) -> ObjectSto
 
 
 def open_or_stage(url: PathLike, options: StorageOptions) -> tuple[ObjectStore, NewTableRules]:
-    """open_store for a write that creates a missing table, and what the table must be like. Raises as open_store; for a name in
-    Unity Catalog as open_or_stage_catalog_table."""
+    """open_store for a write that creates a missing table. Also returns the rules for a new table: NO_RULES unless Unity Catalog
+    will manage it. Raises as open_store; for a name in Unity Catalog as open_or_stage_catalog_table."""
     if not is_name_in_catalog(path_text(url)):
         return open_store(url, options), NO_RULES
     from delta_py.object_stores.new_catalog_table import open_or_stage_catalog_table  # as in open_store
@@ -81,7 +81,7 @@ def coordination_of(store: ObjectStore) -> CoordinatedStore | None:
 
 
 def named_coordination(store: ObjectStore) -> CoordinatedStore:
-    """coordination_of a store that was opened with a coordinator."""
+    """The store that asks the coordinator, for callers that have opened the store with one."""
     coordinated = coordination_of(store)
     assert coordinated is not None, f"{store.root} was opened without a coordinator"
     return coordinated
@@ -103,13 +103,15 @@ def refuse_in_transaction(store: ObjectStore, statement: str, undone: str) -> No
 
 
 def _table_store(root_store: ObjectStore, options: StorageOptions) -> TableStore:
-    url = options.get("coordinator")
-    if url is not None:
-        root_store = CoordinatedStore(root_store, url, options.get("coordinator.transaction"))
+    """The store of a table whose root is in root_store; if the options name a coordinator, it determines the commits."""
+    coordinator_url = options.get("coordinator")
+    if coordinator_url is not None:
+        root_store = CoordinatedStore(root_store, coordinator_url, options.get("coordinator.transaction"))
     return TableStore(root_store, options)
 
 
-def _path_of(file_url: str) -> str:
+def _path_of_file_url(file_url: str) -> str:
+    """The path on this machine that a file: URL names. Raises InvalidOptionError for a text that is no URL, and as check_host."""
     try:
         parts = urlsplit(file_url)
     except ValueError as error:
@@ -120,7 +122,7 @@ def _path_of(file_url: str) -> str:
     return unquote(parts.path)
 
 
-def _local(path: str) -> ObjectStore:
+def _local_store(path: str) -> ObjectStore:
     if not can_be_name(path):
         raise InvalidOptionError(
             f"The path {shown(path)} of the table contains characters that no file name can contain. Correct it.", option="path"
@@ -128,7 +130,8 @@ def _local(path: str) -> ObjectStore:
     return LocalStore(path)
 
 
-def _remote(url: str, options: StorageOptions) -> ObjectStore:
+def _remote_store(url: str, options: StorageOptions) -> ObjectStore:
+    """The store of a root in an object store; its commits are decided in DynamoDB if the options name a table there."""
     if kind_of(url) == "s3" and options.get("s3.dynamodb_table") is not None:
         from delta_py.object_stores.s3_dynamodb import DynamoDbStore  # imports boto3
 

@@ -27,7 +27,7 @@ from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
 
 
 class RemoteStore:
-    """root: a URL. Raises InvalidOptionError for a URL that names no container; sends no request."""
+    """The store of one table. root: a URL. Raises InvalidOptionError for a URL that names no container; sends no request."""
 
     __slots__ = ("_address", "_options", "_root")
 
@@ -82,7 +82,7 @@ class RemoteStore:
                     path=path,
                 )
             return address
-        return replace(self._address, key=self._below(path))
+        return replace(self._address, key=self._key_below_root(path))
 
     def _locate_below_root(self, path: str) -> Address:
         """The address of an object to write or delete: below the root. Raises StorageError."""
@@ -92,33 +92,34 @@ class RemoteStore:
                 root=self._root,
                 path=path,
             )
-        return replace(self._address, key=self._below(path))
+        return replace(self._address, key=self._key_below_root(path))
 
-    def _below(self, path: str) -> str:
+    def _key_below_root(self, path: str) -> str:
+        """The key of a path that is relative to the root. An empty path gives the prefix of all keys below the root."""
         return f"{self._address.key}/{path}" if self._address.key else path
 
     # ------------------------------------------------------------ reading
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
-        return self._listed(directory, start, deep=False)
+        return self._list_objects(directory, start, deep=False)
 
     def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
-        return self._listed(directory, "", deep=True)
+        return self._list_objects(directory, "", deep=True)
 
-    def _listed(self, directory: str, start: str, *, deep: bool) -> Iterator[ObjectInfo]:
+    def _list_objects(self, directory: str, start: str, *, deep: bool) -> Iterator[ObjectInfo]:
         """Objects in the directory whose names are at least `start`, page after page. deep: at any depth."""
         connection, container = self._connection, self._address.container
-        below = self._below("")
-        prefix = self._below(f"{directory}/") if directory else below
-        first, token = prefix + start, None
+        root_prefix = self._key_below_root("")
+        prefix = self._key_below_root(f"{directory}/") if directory else root_prefix
+        first_key, token = prefix + start, None
         while True:
             page = connection.run(
                 f"list {self._root}/{directory}",
-                lambda token=token: connection.client.list_page(container, prefix, first, deep=deep, token=token),  # type: ignore[misc]
+                lambda token=token: connection.client.list_page(container, prefix, first_key, deep=deep, token=token),  # type: ignore[misc]
             )
             for info in page.objects:
-                if info.path.encode() >= first.encode():  # a page may have objects before `start`
-                    yield replace(info, path=info.path.removeprefix(below))
+                if info.path.encode() >= first_key.encode():  # a page may have objects before `start`
+                    yield replace(info, path=info.path.removeprefix(root_prefix))
             token = page.token
             if token is None:
                 return
@@ -128,7 +129,7 @@ class RemoteStore:
         return connection.run(f"read {path}", lambda: connection.client.get(address.container, address.key))
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        if length == 0:
+        if length == 0:  # a Range header cannot ask for no bytes
             return b""
         address, connection = self._locate(path), self._connection
         return connection.run(f"read {path}", lambda: connection.client.get(address.container, address.key, offset, length))
@@ -145,23 +146,26 @@ class RemoteStore:
         return AbortableFile.over(RemoteOutput(self._connection, self._locate_below_root(path), path))
 
     def open_whole(self, path: str) -> pa.NativeFile:
+        """The same as open_output: no object appears before it is complete."""
         return self.open_output(path)
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
+        """Let the store copy an object; False if it cannot. source: the store that reads source_path."""
         # With equal options, the credentials for the target are those for the source: the store can read it, too.
         if not isinstance(source, RemoteStore) or source._options != self._options:
             return False
         address, connection = self._locate_below_root(path), self._connection
-        origin = source._locate(source_path)
-        if origin.service != address.service or size_bytes > connection.client.copies_up_to:
+        source_address = source._locate(source_path)
+        if source_address.service != address.service or size_bytes > connection.client.copies_up_to:
             return False
         connection.run(
             f"copy {source_path} to {path}",
-            lambda: connection.client.copy(origin.container, origin.key, address.container, address.key),
+            lambda: connection.client.copy(source_address.container, source_address.key, address.container, address.key),
         )
         return True
 
     def link(self, path: str, new_path: str) -> bool:
+        """Always False: object stores have no links."""
         return False
 
     def put(self, path: str, data: bytes) -> None:
@@ -174,7 +178,7 @@ class RemoteStore:
         connection.once(lambda: connection.client.put_new(address.container, address.key, data))
 
     def abort_uploads(self, part_of_name: str) -> None:
-        connection, container, prefix = self._connection, self._address.container, self._below("")
+        connection, container, prefix = self._connection, self._address.container, self._key_below_root("")
         connection.run(
             f"give up uploads below {self._root}",
             lambda: connection.client.abort_uploads(container, prefix, part_of_name),

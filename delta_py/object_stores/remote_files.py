@@ -31,7 +31,7 @@ _PARTS_UNDER_WAY = 4
 class _Stretch:
     """Bytes of an object that were requested together: from `start` to `end` (exclusive). view: their buffer. parts: (start, end,
     future) of each request, in positions of the object; the future returns the number of bytes that arrived. Empty if all bytes
-    are there."""
+    have arrived."""
 
     start: int
     end: int
@@ -39,7 +39,7 @@ class _Stretch:
     parts: Sequence[tuple[int, int, Future[int]]]
 
 
-def _room(length: int) -> memoryview:
+def _allocate(length: int) -> memoryview:
     """A buffer for expected bytes, from Arrow's pool: heap memory that many threads have freed is not returned to the system."""
     return memoryview(pa.allocate_buffer(length)).cast("B")
 
@@ -61,22 +61,23 @@ class RemoteInput(io.RawIOBase):
         self._tail: tuple[int, bytes] | None = None
         self._stretches: list[_Stretch] = []
         if size_bytes is None or size_bytes <= 0:
-            self._size = self._ask_size()
-        elif is_sure or self._finds_tail(size_bytes):
+            self._size = self._request_size()
+        elif is_sure or self._has_size(size_bytes):
             self._size = size_bytes
         else:
-            self._size = self._ask_size()
+            self._size = self._request_size()
 
-    def _finds_tail(self, size_bytes: int) -> bool:
-        """Fetch the end; returns whether the object ends there. The request asks for one byte more, which must not exist."""
+    def _has_size(self, size_bytes: int) -> bool:
+        """Whether the object has exactly this size. This fetches and keeps its end, where a Parquet file has its footer. The
+        request asks for one byte more, which must not exist."""
         start = max(0, size_bytes - _TAIL_BYTES)
-        tail = self._get(start, size_bytes - start + 1)
+        tail = self._fetch(start, size_bytes - start + 1)
         if len(tail) != size_bytes - start:
             return False
         self._tail = (start, tail)
         return True
 
-    def _ask_size(self) -> int:
+    def _request_size(self) -> int:
         client, address = self._connection.client, self._address
         return self._connection.run(f"look for {self._name}", lambda: client.size(address.container, address.key))
 
@@ -96,89 +97,91 @@ class RemoteInput(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
-        """Returns a view of bytes if no copy is needed; that is enough for pyarrow."""
+        """The next `size` bytes, fewer at the end of the file; None or -1: all that remain. Returns a view of bytes if no copy is
+        needed; that is enough for pyarrow."""
         remaining_bytes = max(0, self._size - self._position)
         length = remaining_bytes if size is None or size < 0 else min(size, remaining_bytes)
-        data = self._read(self._position, length) if length else b""
+        data = self._read_bytes(self._position, length) if length else b""
         self._position += len(data)
         return data  # type: ignore[return-value]
 
     def close(self) -> None:
-        self._forget(lambda stretch: False)
+        self._retain_stretches(lambda stretch: False)
         super().close()
 
     # ------------------------------------------------------------ ranges
 
     def expect(self, ranges: Sequence[ByteRange]) -> None:
-        """See Prefetcher. The requests start immediately, in other threads."""
-        stretches = [(start, start + length) for start, length in as_stretches(_within(ranges, self._size))]
-        self._forget(lambda stretch: any(first < stretch.end and stretch.start < last for first, last in stretches))
+        """Start to fetch ranges that are read next, in other threads. Earlier stretches that overlap none of them are dropped."""
+        stretches = [(start, start + length) for start, length in as_stretches(_limit_to_size(ranges, self._size))]
+        self._retain_stretches(lambda stretch: any(first < stretch.end and stretch.start < last for first, last in stretches))
         for start, end in stretches:
-            self._stretches += [self._begin(first, last) for first, last in self._gaps(start, end)]
+            self._stretches += [self._begin_fetch(first, last) for first, last in self._gaps(start, end)]
         self._stretches.sort(key=lambda stretch: (stretch.start, stretch.end))
 
-    def _begin(self, start: int, end: int) -> _Stretch:
+    def _begin_fetch(self, start: int, end: int) -> _Stretch:
         """Start to fetch a range in the background, in requests of limited size."""
-        view, parts = _room(end - start), []
-        for place, length in as_requests((start, end - start)):
-            target = view[place - start : place - start + length]
-            future = self._connection.submit(lambda place=place, target=target: self._fill(place, target))  # type: ignore[misc]
-            parts.append((place, place + length, future))
+        view, parts = _allocate(end - start), []
+        for position, length in as_requests((start, end - start)):
+            target = view[position - start : position - start + length]
+            future = self._connection.submit(lambda position=position, target=target: self._fetch_into(position, target))  # type: ignore[misc]
+            parts.append((position, position + length, future))
         return _Stretch(start, end, view, parts)
 
     def _gaps(self, start: int, end: int) -> list[tuple[int, int]]:
-        """The parts of a stretch that are not fetched yet."""
-        gaps, place = [], start
+        """The parts (start, end) of a range that are neither fetched nor requested yet."""
+        gaps, next_byte = [], start
         for stretch in self._available_stretches():
-            if stretch.end <= place or stretch.start >= end:
+            if stretch.end <= next_byte or stretch.start >= end:
                 continue
-            if stretch.start > place:
-                gaps.append((place, stretch.start))
-            place = max(place, stretch.end)
-        return [*gaps, (place, end)] if place < end else gaps
+            if stretch.start > next_byte:
+                gaps.append((next_byte, stretch.start))
+            next_byte = max(next_byte, stretch.end)
+        return [*gaps, (next_byte, end)] if next_byte < end else gaps
 
     def _available_stretches(self) -> list[_Stretch]:
-        """The stretches that are fetched or requested, in order."""
+        """The stretches that are fetched or requested, and the object's end if it was fetched; sorted by position."""
         tail = [] if self._tail is None else [_Stretch(self._tail[0], self._size, memoryview(self._tail[1]), [])]
         return sorted([*self._stretches, *tail], key=lambda stretch: (stretch.start, stretch.end))
 
-    def _forget(self, keep: Callable[[_Stretch], bool]) -> None:
-        """Forget stretches that are not kept, and cancel the requests for them that have not begun."""
+    def _retain_stretches(self, is_needed: Callable[[_Stretch], bool]) -> None:
+        """Drop the stretches that are not needed, and cancel their requests that have not begun."""
         for stretch in self._stretches:
-            if not keep(stretch):
+            if not is_needed(stretch):
                 for _, _, future in stretch.parts:
                     future.cancel()
-        self._stretches = [stretch for stretch in self._stretches if keep(stretch)]
+        self._stretches = [stretch for stretch in self._stretches if is_needed(stretch)]
 
-    def _read(self, start: int, length: int) -> bytes | memoryview:
-        """The bytes of a range: from stretches that are being fetched, and otherwise by requests of its own."""
-        parts, place, end = list[bytes | memoryview](), start, start + length
+    def _read_bytes(self, start: int, length: int) -> bytes | memoryview:
+        """The bytes of a range: from the stretches, and by a request of its own where they have a gap."""
+        parts, next_byte, end = list[bytes | memoryview](), start, start + length
         for stretch in self._available_stretches():
-            if stretch.end <= place or stretch.start >= end:
+            if stretch.end <= next_byte or stretch.start >= end:
                 continue
-            if stretch.start > place:
-                parts.append(self._checked_length(self._get(place, stretch.start - place), stretch.start - place))
-                place = stretch.start
+            if stretch.start > next_byte:
+                parts.append(self._checked_length(self._fetch(next_byte, stretch.start - next_byte), stretch.start - next_byte))
+                next_byte = stretch.start
             last = min(stretch.end, end)
-            parts.append(self._content(stretch, place, last))
-            place = last
-        if place < end:
-            parts.append(self._fetch_more(place, end - place))
+            parts.append(self._wait_for_bytes(stretch, next_byte, last))
+            next_byte = last
+        if next_byte < end:
+            parts.append(self._fetch_unannounced(next_byte, end - next_byte))
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _content(self, stretch: _Stretch, start: int, end: int) -> memoryview:
-        """The bytes of a stretch, once they have arrived."""
+    def _wait_for_bytes(self, stretch: _Stretch, start: int, end: int) -> memoryview:
+        """The bytes from `start` to `end` of a stretch; waits until they have arrived."""
         for first, last, future in stretch.parts:
             if first < end and start < last and future.result() != last - first:
                 raise self._was_replaced()
         return stretch.view[start - stretch.start : end - stretch.start]
 
-    def _fetch_more(self, start: int, length: int) -> bytes | memoryview:
-        """Read bytes that were not announced; small reads are mostly followed by more reads."""
+    def _fetch_unannounced(self, start: int, length: int) -> bytes | memoryview:
+        """Read bytes that were not announced. A small read fetches more than it needs, and keeps it as the only stretch, because
+        small reads are mostly followed by reads of the next bytes."""
         if length >= _LEAST_REQUEST_BYTES:
-            return self._checked_length(self._get(start, length), length)
+            return self._checked_length(self._fetch(start, length), length)
         end = min(start + _LEAST_REQUEST_BYTES, self._size)
-        data = self._checked_length(self._get(start, end - start), end - start)
+        data = self._checked_length(self._fetch(start, end - start), end - start)
         self._stretches = [_Stretch(start, end, memoryview(data), [])]
         return data[:length]
 
@@ -190,17 +193,19 @@ class RemoteInput(io.RawIOBase):
     def _was_replaced(self) -> OSError:
         return OSError(f"{self._name} has not the {self._size} bytes that it had when it was opened: it was replaced.")
 
-    def _fill(self, start: int, target: memoryview) -> int:
+    def _fetch_into(self, start: int, target: memoryview) -> int:
+        """Fetch bytes from `start` into `target`; returns how many arrived."""
         client, address = self._connection.client, self._address
         return self._connection.run(f"read {self._name}", lambda: client.get_into(address.container, address.key, start, target))
 
-    def _get(self, start: int, length: int) -> bytes:
+    def _fetch(self, start: int, length: int) -> bytes:
         client, address = self._connection.client, self._address
         return self._connection.run(f"read {self._name}", lambda: client.get(address.container, address.key, start, length))
 
 
-def _within(ranges: Sequence[ByteRange], size: int) -> list[ByteRange]:
-    """The ranges, limited to the object: a damaged footer must not cause larger requests."""
+def _limit_to_size(ranges: Sequence[ByteRange], size: int) -> list[ByteRange]:
+    """The ranges, limited to the object: a damaged footer must not cause larger requests. A range outside of the object gets a
+    length that is not positive, and as_stretches leaves it out."""
     return [(max(0, start), min(start + length, size) - max(0, start)) for start, length in ranges]
 
 
@@ -227,13 +232,14 @@ class RemoteOutput(io.RawIOBase):
         return self._position
 
     def write(self, data: object) -> int:
-        """data: anything with bytes; it is copied. Raises StoreUnavailableError, StorageError."""
+        """Append bytes; if they are enough for a part, it is sent in the background. data: anything with bytes; it is copied.
+        Raises StoreUnavailableError, StorageError."""
         piece = bytes(memoryview(data).cast("B"))  # type: ignore[arg-type]
         self._waiting.append(piece)
         self._waiting_bytes += len(piece)
         self._position += len(piece)
-        if self._waiting_bytes >= self._part_length():
-            self._or_abort(self._send)
+        if self._waiting_bytes >= self._part_bytes():
+            self._run_or_abort(self._send)
         return len(piece)
 
     def close(self) -> None:
@@ -241,7 +247,7 @@ class RemoteOutput(io.RawIOBase):
             return
         try:
             if not self._has_failed:
-                self._or_abort(self._finish)
+                self._run_or_abort(self._finish)
         finally:
             super().close()
 
@@ -251,7 +257,7 @@ class RemoteOutput(io.RawIOBase):
         self._waiting = []
         for future in self._under_way:
             future.cancel()
-        for future in self._under_way:  # a part that arrives after the abort would stay
+        for future in self._under_way:  # wait for the requests that run: a part that arrives after the abort would stay
             if not future.cancelled():
                 future.exception()
         self._under_way.clear()
@@ -268,10 +274,12 @@ class RemoteOutput(io.RawIOBase):
             self.abort()
         super().__del__()
 
-    def _part_length(self) -> int:
+    def _part_bytes(self) -> int:
+        """The length of the next part, in bytes."""
         return _PART_BYTES << (self._part_count // _PARTS_OF_A_LENGTH)
 
-    def _or_abort(self, action: Callable[[], None]) -> None:
+    def _run_or_abort(self, action: Callable[[], None]) -> None:
+        """Run the action; if it fails, abort the upload and raise its error."""
         try:
             action()
         except BaseException:

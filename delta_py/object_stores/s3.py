@@ -26,12 +26,12 @@ from delta_py.storage.store_options import StorageOptions
 T = TypeVar("T")
 
 _PAGE = 1000
-_LARGEST_COPY = 5 * 1024**3  # in one request
+_LARGEST_COPY_BYTES = 5 * 1024**3  # S3 copies larger objects only in parts
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 
 
 class S3Client:
-    """An ObjectClient."""
+    """An ObjectClient, whose containers are buckets."""
 
     def __init__(self, options: StorageOptions) -> None:
         endpoint = options.get("s3.endpoint") or _endpoint_of_environment()
@@ -43,42 +43,46 @@ class S3Client:
             if endpoint is None
             else dict.fromkeys(("request_checksum_calculation", "response_checksum_validation"), "when_required")
         )
-        self._access = access_of(
-            options, endpoint=endpoint, region=options.get("s3.region"), endpoint_option="s3.endpoint"
-        )
+        self._access = access_of(options, endpoint=endpoint, region=options.get("s3.region"), endpoint_option="s3.endpoint")
         self._s3 = aws_client("s3", self._access, s3={"addressing_style": addressing}, **checksums)
         self._endpoint: str = self._s3.meta.endpoint_url  # also one from a profile
         self._payer = {"RequestPayer": "requester"} if options.flag("s3.requester_pays") else {}
         self._condition = _Condition(is_respected=(urlsplit(self._endpoint).hostname or "").endswith(_AMAZON))
 
     def _ask(self, where: str, request: Callable[[], T]) -> T:
+        """Send a request; boto3's errors become those of ObjectClient. where: for messages."""
         return call_aws(where, self._access, request)
 
     # ------------------------------------------------------------ reading
 
     def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
+        """The bytes from `start`: `length` of them, or all up to the end. Fewer at the end of the object, and none after it."""
         last = "" if length is None else start + length - 1
-        part = {} if start == 0 and length is None else {"Range": f"bytes={start}-{last}"}
+        range_argument = {} if start == 0 and length is None else {"Range": f"bytes={start}-{last}"}
         try:
-            return self._ask(f"{container}/{key}", lambda: self._body(container, key, part))
+            return self._ask(f"{container}/{key}", lambda: self._read_object(container, key, range_argument))
         except BeyondTheEnd:
             return b""
 
-    def _body(self, container: str, key: str, part: dict[str, str]) -> bytes:
-        answer = self._s3.get_object(Bucket=container, Key=key, **part, **self._payer)
+    def _read_object(self, container: str, key: str, range_argument: dict[str, str]) -> bytes:
+        """The bytes of an object. range_argument: boto3's argument for a range, empty for the whole object."""
+        answer = self._s3.get_object(Bucket=container, Key=key, **range_argument, **self._payer)
         with answer["Body"] as body:
             data: bytes = body.read()
         return data
 
     def get_into(self, container: str, key: str, start: int, target: memoryview) -> int:
+        """Read as many bytes from `start` as `target` has, into `target`. Returns how many bytes the answer has: more than
+        `target` if the store ignores ranges."""
         try:
-            return self._ask(f"{container}/{key}", lambda: self._fill(container, key, start, target))
+            return self._ask(f"{container}/{key}", lambda: self._read_into(container, key, start, target))
         except BeyondTheEnd:
             return 0
 
-    def _fill(self, container: str, key: str, start: int, target: memoryview) -> int:
-        part = {"Range": f"bytes={start}-{start + len(target) - 1}"}
-        answer = self._s3.get_object(Bucket=container, Key=key, **part, **self._payer)
+    def _read_into(self, container: str, key: str, start: int, target: memoryview) -> int:
+        """As get_into, but with boto3's errors."""
+        range_argument = {"Range": f"bytes={start}-{start + len(target) - 1}"}
+        answer = self._s3.get_object(Bucket=container, Key=key, **range_argument, **self._payer)
         with answer["Body"] as body:
             filled = 0
             while read := body.readinto(target[filled : filled + PIECE_BYTES]):
@@ -86,10 +90,13 @@ class S3Client:
             return max(filled, int(answer["ContentLength"]))  # more than the target has if the store ignores ranges
 
     def size(self, container: str, key: str) -> int:
+        """The object's size in bytes."""
         answer = self._ask(f"{container}/{key}", lambda: self._s3.head_object(Bucket=container, Key=key, **self._payer))
         return int(answer["ContentLength"])
 
     def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
+        """Objects whose keys begin with `prefix` and are at least `start`, one page of them. deep: at any depth below the prefix.
+        token: of the page; None for the first one."""
         arguments: dict[str, Any] = {"Bucket": container, "Prefix": prefix, "MaxKeys": _PAGE, **self._payer}
         if not deep:
             arguments["Delimiter"] = "/"
@@ -100,7 +107,7 @@ class S3Client:
         answer = self._ask(f"{container}/{prefix}", lambda: self._s3.list_objects_v2(**arguments))
         if "IsTruncated" not in answer:
             raise NotAnswered("the answer is not a listing: something in between answered instead of the store")
-        objects = [_info(listed) for listed in answer.get("Contents", ()) if not listed["Key"].endswith("/")]
+        objects = [_info(entry) for entry in answer.get("Contents", ()) if not entry["Key"].endswith("/")]
         return ListedPage(objects, answer.get("NextContinuationToken") if answer["IsTruncated"] else None)
 
     # ------------------------------------------------------------ writing
@@ -109,6 +116,7 @@ class S3Client:
         self._ask(f"{container}/{key}", lambda: self._s3.put_object(Bucket=container, Key=key, Body=data, **self._payer))
 
     def put_new(self, container: str, key: str, data: bytes) -> None:
+        """Write an object if there is none of that key: of two callers only one succeeds."""
         self._condition.check(lambda: self._try_condition(container, key.rpartition("/")[0]))
         self._put_new(container, key, data)
 
@@ -135,7 +143,7 @@ class S3Client:
 
     @property
     def copies_up_to(self) -> int:
-        return _LARGEST_COPY
+        return _LARGEST_COPY_BYTES
 
     def copy(self, container: str, key: str, to_container: str, to_key: str) -> None:
         arguments = {"Bucket": to_container, "Key": to_key, "CopySource": {"Bucket": container, "Key": key}, **self._payer}
@@ -145,11 +153,13 @@ class S3Client:
         self._ask(f"{container}/{key}", lambda: self._s3.delete_object(Bucket=container, Key=key, **self._payer))
 
     def begin_upload(self, container: str, key: str) -> Upload:
+        """Begin an object that is sent in parts."""
         arguments = {"Bucket": container, "Key": key, **self._payer}
         answer = self._ask(f"{container}/{key}", lambda: self._s3.create_multipart_upload(**arguments))
         return _MultipartUpload(self, container, key, answer["UploadId"])
 
     def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:
+        """Abort unfinished uploads of other processes: of keys below `prefix` whose last part contains `part_of_name`."""
         pages = self._s3.get_paginator("list_multipart_uploads").paginate(Bucket=container, Prefix=prefix, **self._payer)
         uploads = self._ask(f"{container}/{prefix}", lambda: [upload for page in pages for upload in page.get("Uploads", ())])
         for upload in uploads:
@@ -162,17 +172,20 @@ def _endpoint_of_environment() -> str | None:
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
 
 
-def _info(listed: dict[str, Any]) -> ObjectInfo:
-    etag = listed.get("ETag", "").strip('"') or None
-    return ObjectInfo(listed["Key"], listed["Size"], int(listed["LastModified"].timestamp() * 1000), etag)
+def _info(entry: dict[str, Any]) -> ObjectInfo:
+    etag = entry.get("ETag", "").strip('"') or None
+    return ObjectInfo(entry["Key"], entry["Size"], int(entry["LastModified"].timestamp() * 1000), etag)
 
 
 class _MultipartUpload:
+    """An Upload. S3 numbers parts from 1, ObjectClient from 0. `_etags`: by ObjectClient's numbers, the ETags of the parts, with
+    which S3 joins them."""
+
     def __init__(self, owner: S3Client, container: str, key: str, upload_id: str) -> None:
         self._owner, self._container, self._key = owner, container, key
         self._where = f"{container}/{key}"
-        self._named = {"Bucket": container, "Key": key, "UploadId": upload_id, **owner._payer}
-        self._tags: dict[int, str] = {}
+        self._upload_arguments = {"Bucket": container, "Key": key, "UploadId": upload_id, **owner._payer}
+        self._etags: dict[int, str] = {}
 
     @property
     def takes_many(self) -> bool:
@@ -180,32 +193,33 @@ class _MultipartUpload:
 
     def put_part(self, number: int, data: bytes) -> None:
         s3 = self._owner._s3
-        answer = self._owner._ask(self._where, lambda: s3.upload_part(**self._named, PartNumber=number + 1, Body=data))
-        self._tags[number] = answer["ETag"]
+        answer = self._owner._ask(self._where, lambda: s3.upload_part(**self._upload_arguments, PartNumber=number + 1, Body=data))
+        self._etags[number] = answer["ETag"]
 
     def finish(self, count: int) -> None:
-        parts = {"Parts": [{"PartNumber": number + 1, "ETag": self._tags[number]} for number in range(count)]}
+        parts = {"Parts": [{"PartNumber": number + 1, "ETag": self._etags[number]} for number in range(count)]}
         s3 = self._owner._s3
         try:
-            self._owner._ask(self._where, lambda: s3.complete_multipart_upload(MultipartUpload=parts, **self._named))
+            self._owner._ask(self._where, lambda: s3.complete_multipart_upload(MultipartUpload=parts, **self._upload_arguments))
         except FileNotFoundError:  # the upload no longer exists: an earlier request has finished it, and its answer was lost
-            self._owner.size(self._container, self._key)
+            self._owner.size(self._container, self._key)  # raises if there is no such object
 
     def abort(self) -> None:
         s3 = self._owner._s3
         try:
-            self._owner._ask(self._where, lambda: s3.abort_multipart_upload(**self._named))
-        except FileNotFoundError:
+            self._owner._ask(self._where, lambda: s3.abort_multipart_upload(**self._upload_arguments))
+        except FileNotFoundError:  # the upload is already finished or aborted
             return
 
 
 class _Condition:
-    """Whether the endpoint respects `If-None-Match: *`. Once that is known, it is not tested again."""
+    """Whether the endpoint respects `If-None-Match: *`. Once it has passed the test, it is not tested again."""
 
     def __init__(self, *, is_respected: bool) -> None:
         self._is_respected, self._lock = is_respected, threading.Lock()
 
     def check(self, probe: Callable[[], None]) -> None:
+        """Test the endpoint if that is not done yet. probe: the test, which raises if the endpoint ignores the condition."""
         if self._is_respected:
             return
         with self._lock:

@@ -7,11 +7,11 @@ complete).
 
     put_if_absent("_delta_log/00..7.json")
       bytes -> _delta_log/.tmp/00..7.json.<uuid>          nobody reads it there
-      item, if there is none of that key                  from here on the commit stands
+      item, if there is none of that key                  from here on the commit is a version of the table
       bytes -> _delta_log/00..7.json;  item: complete     the next reader or writer does it if this writer died
 
-Between the second step and the third, a commit stands that no listing shows. So before the log is listed, and before a commit is
-tried, the newest item is read, and an incomplete one is completed.
+Between the second step and the third, the table has a version that no listing shows. So before the log is listed, and before a
+commit is tried, the newest item is read, and an incomplete one is completed.
 """
 
 from __future__ import annotations
@@ -60,11 +60,13 @@ class CommitTable:
         self._client = aws_client("dynamodb", self._access)
 
     def find(self, file_name: str) -> CommitEntry | None:
+        """The item of a commit; None if there is none. file_name: of the commit in the log."""
         key = {"tablePath": {"S": self._table_path}, "fileName": {"S": file_name}}
         answer = self._ask(lambda: self._client.get_item(TableName=self._name, Key=key, ConsistentRead=True))
         return _entry(answer["Item"]) if answer.get("Item") else None
 
     def newest(self) -> CommitEntry | None:
+        """The newest commit: the greatest file name, because names of commits sort by version. None if the table has no item."""
         answer = self._ask(
             lambda: self._client.query(
                 TableName=self._name,
@@ -78,7 +80,7 @@ class CommitTable:
         return _entry(answer["Items"][0]) if answer["Items"] else None
 
     def add(self, entry: CommitEntry) -> None:
-        """Raises FileExistsError if an item with this key exists."""
+        """Add the item of a new commit. Raises FileExistsError if an item with this key exists."""
         item, condition = self._item(entry), "attribute_not_exists(fileName)"
         self._ask(lambda: self._client.put_item(TableName=self._name, Item=item, ConditionExpression=condition))
 
@@ -89,6 +91,7 @@ class CommitTable:
         self._ask(lambda: self._client.put_item(TableName=self._name, Item=item))
 
     def _item(self, entry: CommitEntry) -> dict[str, Any]:
+        """The entry as DynamoDB's attributes, each with its type: S is a text."""
         return {
             "tablePath": {"S": self._table_path},
             "fileName": {"S": entry.file_name},
@@ -107,20 +110,20 @@ def _entry(item: dict[str, Any]) -> CommitEntry:
 class DynamoDbStore(RemoteStore):
     """A RemoteStore in S3 that does not rely on conditional writes there."""
 
-    __slots__ = ("_table",)
+    __slots__ = ("_commit_table",)
 
     def __init__(self, root: str, options: StorageOptions) -> None:
         super().__init__(root, options)
-        self._table: CommitTable | None = None
+        self._commit_table: CommitTable | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return DynamoDbStore, (self.root, self.options)
 
     @property
     def _commits(self) -> CommitTable:
-        if self._table is None:
-            self._table = CommitTable(self.root, self.options)
-        return self._table
+        if self._commit_table is None:
+            self._commit_table = CommitTable(self.root, self.options)
+        return self._commit_table
 
     # ------------------------------------------------------------ the log
 
@@ -130,37 +133,39 @@ class DynamoDbStore(RemoteStore):
         return super().list_from(directory, start)
 
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
+        """Put a new object. A commit is decided by its item in DynamoDB. Raises FileExistsError if the object exists, or another
+        writer's commit has the version."""
         directory, _, name = path.rpartition("/")
         log_name = parse_log_name(name) if directory == LOG_DIRECTORY else None
         if log_name is None or log_name.kind is not LogKind.COMMIT:
-            self._put_other(path, data)
+            self._put_without_item(path, data)
             return
-        if self._exists(path):
+        if self._exists(path):  # items of commits that are published expire, so an item that is missing proves nothing
             raise FileExistsError(errno.EEXIST, "There is an object of that name", path)
-        self._check_before(log_name.version, name)
+        self._check_previous_commit(log_name.version, name)
         # The three steps of the module's docstring: the bytes, the item, the bytes again under the commit's own name.
         entry = CommitEntry(name, f".tmp/{name}.{uuid.uuid4()}", is_complete=False)
         self.put(f"{LOG_DIRECTORY}/{entry.temp_path}", data)
-        self._decide(entry)
+        self._add_item(entry)
         try:
             self._finish(entry, data)
         except FileExistsError:
             raise
-        except (OSError, StorageError) as error:  # the commit stands; the next reader or writer finishes it
+        except (OSError, StorageError) as error:  # the commit has succeeded; the next reader or writer finishes it
             _log.warning("%s: commit %s is decided, and not yet at its place: %s", self.root, name, error)
 
-    def _put_other(self, path: str, data: bytes) -> None:
+    def _put_without_item(self, path: str, data: bytes) -> None:
         """Put a file that is not a commit. Such files have a unique name, or the same content from every writer, so a check
         before the write is enough."""
         if self._exists(path):
             raise FileExistsError(errno.EEXIST, "There is an object of that name", path)
         self.put(path, data)
 
-    def _check_before(self, version: int, name: str) -> None:
+    def _check_previous_commit(self, version: int, name: str) -> None:
         """Check that the previous commit is at its place, and complete it if necessary. Raises StorageError if it is missing,
-        because this commit would leave a gap."""
-        if version == 0:
-            old_entry = self._run("look for", lambda: self._commits.find(name))
+        because this commit would leave a gap. version, name: of the commit that is tried."""
+        if version == 0:  # there is no previous commit, but perhaps an item of a deleted table
+            old_entry = self._run_in_dynamodb("look for", lambda: self._commits.find(name))
             if old_entry is not None and old_entry.is_complete and not self._exists(f"{LOG_DIRECTORY}/{name}"):
                 raise StorageError(
                     f"The DynamoDB table has a commit {name} of {self.root}, whose file is missing: a table was deleted at this "
@@ -169,7 +174,7 @@ class DynamoDbStore(RemoteStore):
                 )
             return
         previous_name = commit_file_name(version - 1)
-        entry = self._run("look for", lambda: self._commits.find(previous_name))
+        entry = self._run_in_dynamodb("look for", lambda: self._commits.find(previous_name))
         if entry is not None and not entry.is_complete:
             self._finish(entry)
         elif not self._exists(f"{LOG_DIRECTORY}/{previous_name}"):
@@ -178,33 +183,37 @@ class DynamoDbStore(RemoteStore):
                 root=self.root,
             )
 
-    def _decide(self, entry: CommitEntry) -> None:
-        """Raises FileExistsError if another writer's commit has the version; then that commit is at its place. Raises NotAnswered
-        if the table neither confirmed nor refused, and has no item."""
+    def _add_item(self, entry: CommitEntry) -> None:
+        """Make the commit a version of the table, by adding its item.
+
+        Raises FileExistsError if another writer's commit has the version; then that commit is at its place. Raises NotAnswered
+        if DynamoDB neither confirmed nor refused, and has no item.
+        """
         try:
             self._connection.once(lambda: self._commits.add(entry))
         except FileExistsError:
-            self._settle(entry)
+            self._is_our_item_there(entry)
         except NotAnswered:
-            if not self._settle(entry):
+            if not self._is_our_item_there(entry):
                 raise
 
-    def _settle(self, ours: CommitEntry) -> bool:
-        """Whether the version is decided, in our favour. Raises FileExistsError if another writer has it."""
-        entry = self._run("look for", lambda: self._commits.find(ours.file_name))
+    def _is_our_item_there(self, our_entry: CommitEntry) -> bool:
+        """Read who has the version, after an attempt that did not simply succeed. Returns True if our item is there, False if
+        there is no item. Raises FileExistsError if another writer's item is there, after putting that commit to its place."""
+        entry = self._run_in_dynamodb("look for", lambda: self._commits.find(our_entry.file_name))
         if entry is None:
             return False
-        if entry.temp_path == ours.temp_path:
+        if entry.temp_path == our_entry.temp_path:
             return True
         if not entry.is_complete:
             self._finish(entry)
-        raise FileExistsError(errno.EEXIST, "There is a commit of that name", ours.file_name)
+        raise FileExistsError(errno.EEXIST, "There is a commit of that name", our_entry.file_name)
 
     # ------------------------------------------------------------ complete commits of other writers
 
     def _finish_newest(self) -> None:
         """Put the newest commit to its place if its writer did not."""
-        newest = self._run("look for", self._commits.newest)
+        newest = self._run_in_dynamodb("look for", self._commits.newest)
         if newest is None or newest.is_complete:
             return
         try:
@@ -213,21 +222,22 @@ class DynamoDbStore(RemoteStore):
             text = "%s: commit %s is decided, and cannot be put to its place: %s"
             _log.warning(text, self.root, newest.file_name, error.message)
 
-    def _finish(self, entry: CommitEntry, ours: bytes | None = None) -> None:
+    def _finish(self, entry: CommitEntry, our_bytes: bytes | None = None) -> None:
         """Put the commit to its place. Every writer puts the same bytes, so several may do it.
 
-        ours: the bytes, if the commit is this store's own. Raises FileExistsError if another commit is at the place all the same:
-        a writer that does not use DynamoDB, or uses it without the condition, was first. Raises StorageError if the bytes are
-        missing.
+        our_bytes: the content, if the commit is this store's own; None otherwise. Raises FileExistsError if another commit is at
+        the place nevertheless: a writer that does not use DynamoDB, or uses it without the condition, was first. Raises
+        StorageError if the bytes are missing.
         """
         place = f"{LOG_DIRECTORY}/{entry.file_name}"
         if not self._exists(place):
-            self.put(place, self._bytes_of(entry) if ours is None else ours)
-        elif ours is not None and self.read(place) != ours:
+            self.put(place, self._read_temporary(entry) if our_bytes is None else our_bytes)
+        elif our_bytes is not None and self.read(place) != our_bytes:
             raise FileExistsError(errno.EEXIST, "A writer that DynamoDB had not let through wrote this commit", place)
-        self._run("complete", lambda: self._commits.complete(entry))
+        self._run_in_dynamodb("complete", lambda: self._commits.complete(entry))
 
-    def _bytes_of(self, entry: CommitEntry) -> bytes:
+    def _read_temporary(self, entry: CommitEntry) -> bytes:
+        """The content of a commit, from its temporary object. Raises StorageError if that is missing."""
         try:
             return self.read(f"{LOG_DIRECTORY}/{entry.temp_path}")
         except FileNotFoundError as error:
@@ -246,5 +256,6 @@ class DynamoDbStore(RemoteStore):
             return False
         return True
 
-    def _run(self, verb: str, call: Any) -> Any:
+    def _run_in_dynamodb(self, verb: str, call: Any) -> Any:
+        """Send a request to DynamoDB, and repeat it until it is answered. verb: what it does, for messages."""
         return self._connection.run(f"{verb} a commit of {self.root} in DynamoDB", call)

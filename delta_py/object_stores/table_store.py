@@ -35,8 +35,12 @@ class TableStore:
     def is_remote(self) -> bool:
         return self.root_store.is_remote
 
-    def _holder(self, path: str) -> tuple[ObjectStore, str]:
-        """The store of a file, and the file's name there."""
+    def _store_and_name(self, path: str) -> tuple[ObjectStore, str]:
+        """The store that reads a file, and the file's name in that store.
+
+        The root's store reads paths of this machine, and URLs of its own kind of store and account. Any other URL gets a store of
+        its own: for the directory of the file, with the same options.
+        """
         if kind_of(path) is None:
             return self.root_store, path
         if kind_of(self.root) is not None and address_of(path).service == address_of(self.root).service:
@@ -53,15 +57,15 @@ class TableStore:
         return self.root_store.list_recursive(directory)
 
     def read(self, path: str) -> bytes:
-        store, name = self._holder(path)
+        store, name = self._store_and_name(path)
         return store.read(name)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        store, name = self._holder(path)
+        store, name = self._store_and_name(path)
         return store.read_range(name, offset, length)
 
     def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
-        store, name = self._holder(path)
+        store, name = self._store_and_name(path)
         return store.open_input(name, size_bytes, is_sure=is_sure)
 
     def open_output(self, path: str) -> pa.NativeFile:
@@ -72,7 +76,7 @@ class TableStore:
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
         if isinstance(source, TableStore):
-            source, source_path = source._holder(source_path)
+            source, source_path = source._store_and_name(source_path)
         return self.root_store.copy_from(source, source_path, path, size_bytes)
 
     def link(self, path: str, new_path: str) -> bool:
@@ -93,18 +97,21 @@ class TableStore:
 
 @dataclass(frozen=True, slots=True)
 class NewTableRules:
-    """Properties of a new table, and features as `delta.feature.<name>`. required: by its catalog; suggested: defaults."""
+    """Properties of a new table, and features as `delta.feature.<name>`. required: the catalog demands them. suggested: the
+    catalog's defaults, which the table need not have."""
 
     required: Mapping[str, str] = field(default_factory=dict)
     suggested: Mapping[str, str] = field(default_factory=dict)
 
-    def properties(self, stated: Mapping[str, str] | None) -> dict[str, str]:
-        """The properties of a new table for which a caller states these. A stated one takes precedence, and is checked later."""
-        return {**self.required, **(stated or {})}
+    def properties(self, caller_values: Mapping[str, str] | None) -> dict[str, str]:
+        """The properties of a new table: the required ones and the caller's, which take precedence. Whether these satisfy the
+        catalog is checked later."""
+        return {**self.required, **(caller_values or {})}
 
-    def defaults(self, stated: Mapping[str, str] | None) -> dict[str, str]:
-        """The same for defaults, which apply where the table has no other value."""
-        return {**self.suggested, **(stated or {})}
+    def defaults(self, caller_values: Mapping[str, str] | None) -> dict[str, str]:
+        """The defaults of a new table: the suggested ones and the caller's, which take precedence. They apply
+        where the table has no other value."""
+        return {**self.suggested, **(caller_values or {})}
 
 
 NO_RULES = NewTableRules()

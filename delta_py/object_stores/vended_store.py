@@ -24,15 +24,16 @@ class VendedCredentials(Protocol):
 
 
 class VendedStore(RemoteStore):
-    """options: all other storage options."""
+    """The store of one table. options: the storage options without the credentials."""
 
     __slots__ = ("_credentials", "_other_options")
 
     def __init__(self, root: str, options: StorageOptions, credentials: VendedCredentials) -> None:
         self._credentials, self._other_options = credentials, options
-        super().__init__(root, self._merged(root))
+        super().__init__(root, self._with_credentials(root))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """A copy that may not renew the credentials is a plain RemoteStore with those that are valid now."""
         if self._credentials.is_shared:
             return VendedStore, (self.root, self._other_options, self._credentials)
         return RemoteStore, (self.root, self.options)
@@ -49,10 +50,12 @@ class VendedStore(RemoteStore):
         return super()._connection
 
     def _renew(self) -> None:
-        options = self._merged(self.root)
+        """Get the credentials, which the catalog's client caches while they are valid. If they are new, drop the connection that
+        was made with the old ones."""
+        options = self._with_credentials(self.root)
         if options != self._options:
             drop_connection(self._address.kind, self._address.account, self._options)
             self._options = options
 
-    def _merged(self, root: str) -> StorageOptions:
+    def _with_credentials(self, root: str) -> StorageOptions:
         return StorageOptions.of({**dict(self._other_options.values), **self._credentials.storage_options(root)})

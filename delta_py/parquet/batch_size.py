@@ -17,7 +17,8 @@ _GROWTH = 16  # a batch has at most this many times as many rows as the batch be
 
 
 class BatchSizer:
-    """Used for a whole scan: the row size of one file is the best estimate for the next file."""
+    """Used for a whole scan: the row size of one file is the best estimate for the next file. max_rows, max_bytes: bounds of a
+    batch. rows: the row count of the next batch."""
 
     def __init__(self, max_rows: int, max_bytes: int) -> None:
         self._max_rows = max(1, max_rows)
@@ -29,15 +30,16 @@ class BatchSizer:
     def start(self, row_count: int, byte_count: int, dictionary_bytes: int) -> int:
         """The row count of the first batch, for a range of rows that takes byte_count bytes encoded. In the worst case every row
         takes another dictionary_bytes."""
-        encoded = byte_count / max(1, row_count)
-        guess, limit = encoded, min(_FIRST_ROWS, self._max_rows)
+        encoded_row_bytes = byte_count / max(1, row_count)
+        row_bytes_guess, limit = encoded_row_bytes, min(_FIRST_ROWS, self._max_rows)
         if self._row_bytes is not None:
             # If these rows take more bytes encoded than the last ones, they probably take as many times more decoded.
-            guess, limit = self._row_bytes * max(1.0, encoded / max(self._encoded_row_bytes, 1e-9)), self._max_rows
+            growth = encoded_row_bytes / max(self._encoded_row_bytes, 1e-9)
+            row_bytes_guess, limit = self._row_bytes * max(1.0, growth), self._max_rows
         if dictionary_bytes:
             limit = min(limit, max(_FEW_ROWS, self._max_bytes // dictionary_bytes))
-        self._encoded_row_bytes = encoded
-        self.rows = self._fit(guess, limit)
+        self._encoded_row_bytes = encoded_row_bytes
+        self.rows = self._fitting_rows(row_bytes_guess, limit)
         return self.rows
 
     def follow(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
@@ -46,11 +48,13 @@ class BatchSizer:
         if batch.num_rows == 0:
             return []
         self._row_bytes = batch.nbytes / batch.num_rows
-        self.rows = self._fit(self._row_bytes, min(self._max_rows, self.rows * _GROWTH))
-        piece_rows = self._fit(self._row_bytes, self._max_rows)
+        self.rows = self._fitting_rows(self._row_bytes, min(self._max_rows, self.rows * _GROWTH))
+        piece_rows = self._fitting_rows(self._row_bytes, self._max_rows)
         return [batch.slice(start, piece_rows) for start in range(0, batch.num_rows, piece_rows)]
 
-    def _fit(self, row_bytes: float, limit: int) -> int:
+    def _fitting_rows(self, row_bytes: float, limit: int) -> int:
+        """How many rows of this size fit into a batch: at least 1, at most `limit`."""
+        # A row can take no bytes: 1e-9 avoids the division by zero.
         return max(1, min(limit, int(self._max_bytes / max(row_bytes, 1e-9))))
 
 
@@ -63,6 +67,7 @@ def dictionary_bytes(row_group: Any, leaves: Iterable[int]) -> int:
     for leaf in leaves:
         chunk = row_group.column(leaf)
         if chunk.has_dictionary_page and chunk.dictionary_page_offset and chunk.total_compressed_size > 0:
-            page = max(0, chunk.data_page_offset - chunk.dictionary_page_offset)
-            total += int(page * max(1.0, chunk.total_uncompressed_size / chunk.total_compressed_size))
+            # The page is compressed in the file; the whole chunk's ratio is an estimate for it.
+            page_bytes = max(0, chunk.data_page_offset - chunk.dictionary_page_offset)
+            total += int(page_bytes * max(1.0, chunk.total_uncompressed_size / chunk.total_compressed_size))
     return total

@@ -9,8 +9,8 @@ from delta_py.snapshot import Snapshot
 
 
 def count_rows(snapshot: Snapshot, predicate: Expression | None = None, timezone: str = "UTC") -> int:
-    """predicate: None for all rows; then the number comes from the log if all files state their rows. Raises as plan_scan and
-    read_files."""
+    """How many rows of the version match. predicate: None for all rows; then the number comes from the log if all files state
+    their rows. Raises as plan_scan and read_files."""
     if predicate is None:
         recorded_rows = plan_scan(snapshot, (), None, ScanOptions(count_rows=True, timezone=timezone)).report.rows_kept
         if recorded_rows is not None:

@@ -1,4 +1,5 @@
-"""Limits for decoding when a query wants rows of a table of any size at once, and nobody would wait for more."""
+"""Limits for decoding in the process that plans a query, which reads small scans itself. Tasks of Spark read a scan that exceeds
+them."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class DecodeBudget:
         self._rows = self._decoded_rows = self._values = self._encoded_bytes = self._decoded_bytes = self._vector_bytes = 0
 
     def spend_on_vectors(self, file: ScanFile) -> None:
-        """Called before the deletion vectors are read. Raises OverBudgetError."""
+        """Called before the file's deletion vector, and its vector of selected rows, are read. Raises OverBudgetError."""
         for descriptor in (file.deletion_vector, file.selection):
             self._vector_bytes += 0 if descriptor is None else descriptor.size_in_bytes
         _check(self._vector_bytes, self._limits.vector_bytes, "bytes of deletion vectors")
@@ -69,5 +70,6 @@ class DecodeBudget:
 
 
 def _check(spent: int, limit: int, what: str) -> None:
+    """Raises OverBudgetError if more is spent than the limit."""
     if spent > limit:
         raise OverBudgetError(f"{spent:,} {what}, where at most {limit:,} are to be decoded")

@@ -44,7 +44,7 @@ _BUFFERS_BYTES = 16 * 1024 * 1024
 # each request takes time, however little it reads.
 _AHEAD_BYTES = 64 * 1024 * 1024
 _MOST_MATCHING_SHARE = 0.8  # if at least this share of the rows matches, the others are not dropped unless they must be
-_RECENT_PLANS = 8
+_RECENT_PLANS = 8  # plans for schemas of recent files that are retained
 
 
 def read_files(
@@ -67,7 +67,8 @@ class ScanReader:
     """Reads files of one scan, as read_files does, at any time. It holds everything that is the same for all files.
 
     `_columns` are all columns that are read, in this order: the output columns, those of the predicate, and the materialized row
-    tracking columns.
+    tracking columns. A column's place is its index there. `_counted_places`: those of the columns for which only the presence of
+    a value matters.
     """
 
     def __init__(self, state: ScanState, use_threads: bool = False, budget: DecodeBudget | None = None) -> None:
@@ -79,28 +80,29 @@ class ScanReader:
         self._schema = to_arrow_schema(StructType(tuple(column.logical for column in state.columns)))
         self._row_filter = make_row_filter(state, self._columns)
         self._group_filter = make_group_filter(state, self._columns)
-        self._counted = [place for place, column in enumerate(state.columns) if column.logical.name in state.counted]
-        self._sizer, self._look_sizer = (BatchSizer(state.batch_rows, state.batch_bytes) for _ in range(2))
-        self._looker = LookAhead()
+        self._counted_places = [place for place, column in enumerate(state.columns) if column.logical.name in state.counted]
+        self._sizer, self._look_ahead_sizer = (BatchSizer(state.batch_rows, state.batch_bytes) for _ in range(2))
+        self._look_ahead = LookAhead()
         self._plans: list[FilePlan] = []
-        self._warned = False
+        self._has_warned = False
 
     def read(self, file: ScanFile) -> Iterator[pa.RecordBatch]:
-        """As read_files, for one file."""
+        """The rows of one file, in batches. A missing file is skipped if the scan allows it. Raises as read_files."""
         has_begun = False
         try:
-            with _naming(file), contextlib.ExitStack() as stack:
-                for batch in self._read_rows(file, self._open(file, stack)):
+            with _errors_naming(file), contextlib.ExitStack() as stack:
+                for batch in self._read_rows(file, self._open_file(file, stack)):
                     has_begun = True
                     yield batch
         except FileNotFoundError as error:
-            # A file of which rows were already returned cannot be skipped any more.
+            # A file cannot be skipped any more if some of its rows were already returned.
             if has_begun or not self._state.ignore_missing_files:
-                raise _missing(file, self._state) from error
+                raise _missing_file_error(file, self._state) from error
             self._warn_of_missing(file)
 
     def _warn_of_missing(self, file: ScanFile) -> None:
-        if self._warned:
+        """Only the first missing file gets a warning: there may be very many."""
+        if self._has_warned:
             return
         _log.warning(
             "Data file %s of table %s is missing and skipped, as ignoreMissingFiles asks. "
@@ -108,14 +110,15 @@ class ScanReader:
             file.path,
             self._store.root,
         )
-        self._warned = True
+        self._has_warned = True
 
-    def _open(self, file: ScanFile, stack: contextlib.ExitStack) -> _DataFile:
-        """If the footer of a remote file is known, this sends no request: if the file is missing, the first read of it fails."""
+    def _open_file(self, file: ScanFile, stack: contextlib.ExitStack) -> _DataFile:
+        """Open a data file; `stack` closes it. If the footer of a remote file is in the cache, this sends no request: if the file
+        is missing, the first read of it fails."""
         info = ObjectInfo(file.path, file.size_bytes, file.modification_time_ms)
         footer = self._objects.footer(info)
         source = stack.enter_context(self._objects.open_data(info, is_sure=footer is not None))
-        buffer_size = 0
+        buffer_size = 0  # column chunks are read whole
         if file.size_bytes > _WHOLE_CHUNKS_BYTES and not is_prefetching(source):
             buffer_size = min(1024 * 1024, max(64 * 1024, _BUFFERS_BYTES // max(1, len(self._columns))))
         parquet = pq.ParquetFile(
@@ -141,16 +144,16 @@ class ScanReader:
             self._budget.spend_on_vectors(file)
         selection = load_selection(self._store, file, footer.num_rows)
         # Places of the columns whose values are only counted, and that have a value in each row of this file.
-        valued = frozenset(place for place in self._counted if plan.has_no_nulls(footer, place))
-        if valued:
-            plan = plan.only(parquet, set(range(len(self._columns))) - valued)
-        columns = FileColumns(self._state, self._columns, self._chars, self._tracking, plan, file, valued)
-        keep = in_part(footer, file.part, file.size_bytes)
+        undecoded_places = frozenset(place for place in self._counted_places if plan.has_no_nulls(footer, place))
+        if undecoded_places:
+            plan = plan.only(parquet, set(range(len(self._columns))) - undecoded_places)
+        columns = FileColumns(self._state, self._columns, self._chars, self._tracking, plan, file, undecoded_places)
+        group_mask = in_part(footer, file.part, file.size_bytes)
         if self._group_filter is not None:
-            group_mask = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))
-            if group_mask is not None:
-                keep = group_mask if keep is None else keep & group_mask
-        runs: Iterable[Run] = find_runs(footer, selection, keep)
+            filter_mask = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))
+            if filter_mask is not None:
+                group_mask = filter_mask if group_mask is None else group_mask & filter_mask
+        runs: Iterable[Run] = find_runs(footer, selection, group_mask)
         if self._budget is not None:
             runs = list(runs)
             self._budget.spend_on_runs(footer, runs, plan.leaves)
@@ -183,16 +186,17 @@ class ScanReader:
                 yield BatchRows(run.first_row + start, min(self._state.batch_rows, run.row_count - start), None)
             return
         runs = split_run(data.parquet.metadata, run) if plan.has_inner_dictionaries else [run]
-        for part in (part for each in runs for part in data.parts(each, plan.leaves)):
-            yield from self._decode_part(data.parquet, plan, part, sizer)
+        for decoded_run in runs:
+            for part in data.parts(decoded_run, plan.leaves):
+                yield from self._decode_part(data.parquet, plan, part, sizer)
 
     def _decode_part(self, parquet: pq.ParquetFile, plan: FilePlan, run: Run, sizer: BatchSizer) -> Iterator[BatchRows]:
         """Decode a run in batches. Each batch sets the size of the next one. Raises CannotRead if the row groups do not have as
         many rows as the footer says."""
         position, end = run.first_row, run.first_row + run.row_count
-        in_dictionaries = dictionary_bytes(parquet.metadata.row_group(run.groups[0]), plan.text_leaves)
+        bytes_in_dictionaries = dictionary_bytes(parquet.metadata.row_group(run.groups[0]), plan.text_leaves)
         batches = parquet.reader.iter_batches(
-            sizer.start(run.row_count, run.byte_count, in_dictionaries),
+            sizer.start(run.row_count, run.byte_count, bytes_in_dictionaries),
             row_groups=list(run.groups),
             column_indices=plan.leaves,
             use_threads=self._use_threads,
@@ -215,28 +219,29 @@ class ScanReader:
         For matching row groups the predicate's columns are decoded twice. So this is tried only if they are a small part
         of the decoded data, and only as long as it continues to save work.
         """
-        looker, parquet = self._looker, data.parquet
-        needed = set() if self._row_filter is None else plan.leaves_of(self._row_filter.columns)
-        if self._row_filter is None or not looker.is_promising(parquet.metadata, needed, plan.leaves):
+        look_ahead, parquet = self._look_ahead, data.parquet
+        predicate_leaves = set() if self._row_filter is None else plan.leaves_of(self._row_filter.columns)
+        if self._row_filter is None or not look_ahead.is_promising(parquet.metadata, predicate_leaves, plan.leaves):
             yield from runs
             return
-        narrow = plan.only(parquet, self._row_filter.columns)
-        columns = FileColumns(self._state, self._columns, self._chars, self._tracking, narrow, file)
+        predicate_plan = plan.only(parquet, self._row_filter.columns)
+        columns = FileColumns(self._state, self._columns, self._chars, self._tracking, predicate_plan, file)
         for run in runs:
             for group in split_run(parquet.metadata, run):
-                decoded = self._decode(data, narrow, group, self._look_sizer)
-                if looker.record_match(any(self._may_match(columns, selection, rows) for rows in decoded)):
+                decoded = self._decode(data, predicate_plan, group, self._look_ahead_sizer)
+                if look_ahead.record_match(any(self._may_match(columns, selection, rows) for rows in decoded)):
                     yield group
 
     def _may_match(self, columns: FileColumns, selection: RowSelection, decoded: BatchRows) -> bool:
+        """Whether the predicate is true for one of the decoded rows that are not deleted, or this is not known."""
         assert self._row_filter is not None
-        rows = decoded.picked(selection.pick(decoded.start, decoded.start + decoded.row_count))
+        rows = decoded.with_pick(selection.pick(decoded.start, decoded.start + decoded.row_count))
         mask = self._row_filter.mask({place: columns.make(place, rows) for place in self._row_filter.columns}, len(rows))
         return mask is None or bool(mask.any())
 
     def _make_batch(self, columns: FileColumns, decoded: BatchRows, pick: RowPick | None) -> pa.RecordBatch | None:
-        """The output batch, None if no row remains. pick: the rows that are not deleted."""
-        rows, decoded_arrays = decoded.picked(pick), {}
+        """The output batch, None if no row remains. pick: the rows that are not deleted; None for all."""
+        rows, decoded_arrays = decoded.with_pick(pick), {}
         if self._row_filter is not None:
             decoded_arrays = {place: columns.make(place, rows) for place in self._row_filter.columns}
             mask = self._row_filter.mask(decoded_arrays, len(rows))
@@ -247,11 +252,12 @@ class ScanReader:
             if mask is not None and (
                 remaining_count < len(rows) * _MOST_MATCHING_SHARE or (remaining_count < len(rows) and self._row_filter.must_drop)
             ):
-                inner = RowPick.of(mask)
-                rows = decoded.picked(inner if pick is None else pick.narrowed(mask))
-                # The columns after those of the output were only read for the predicate.
+                matching_pick = RowPick.of(mask)
+                rows = decoded.with_pick(matching_pick if pick is None else pick.narrowed(mask))
+                # The predicate's columns are decoded already: drop rows of those that are part of the output. The columns after
+                # the output columns were only read for the predicate.
                 output_arrays = {place: array for place, array in decoded_arrays.items() if place < len(self._schema)}
-                decoded_arrays = {place: inner.rows_of(array) for place, array in output_arrays.items()}
+                decoded_arrays = {place: matching_pick.rows_of(array) for place, array in output_arrays.items()}
         places = range(len(self._schema))
         arrays = [decoded_arrays[place] if place in decoded_arrays else columns.make(place, rows) for place in places]
         if not arrays:  # a batch without columns that still has its number of rows
@@ -275,18 +281,18 @@ class _DataFile:
         footer = self.parquet.metadata
         groups = list(split_run(footer, run))
         ranges = [column_ranges(footer, group.groups, leaves) for group in groups]
-        sizes = [sum(length for _, length in of_group) for of_group in ranges]
+        sizes = [sum(length for _, length in group_ranges) for group_ranges in ranges]
         end = 0  # of the row groups that are fetched, or being fetched
         for number, group in enumerate(groups):
             # More is fetched when at most half of the bytes that may be fetched ahead remain to be decoded.
             if end <= number or (end < len(groups) and sum(sizes[number + 1 : end]) <= _AHEAD_BYTES // 2):
                 end = _end_of_window(sizes, number)
-                expect_ranges(self.source, [part for of_group in ranges[number:end] for part in of_group])
+                expect_ranges(self.source, [part for group_ranges in ranges[number:end] for part in group_ranges])
             yield group
 
 
 def _end_of_window(sizes: Sequence[int], first: int) -> int:
-    """The index after the last row group that may be in memory together with the first."""
+    """The index after the last row group that is fetched together with the first. sizes: the bytes to fetch of each row group."""
     end, window_bytes = first + 1, 0
     while end < len(sizes) and window_bytes + sizes[end] <= _AHEAD_BYTES:
         window_bytes += sizes[end]
@@ -305,8 +311,8 @@ def _tracking_columns(state: ScanState) -> dict[str, ScanColumn]:
     stored_columns = {}
     for metadata_field, name in names.items():
         if name is not None and metadata_field in needed_fields:
-            stored = StructField(name, LONG)
-            stored_columns[metadata_field] = ScanColumn(stored, stored)
+            stored_field = StructField(name, LONG)
+            stored_columns[metadata_field] = ScanColumn(stored_field, stored_field)
     return stored_columns
 
 
@@ -314,8 +320,9 @@ def _tracking_columns(state: ScanState) -> dict[str, ScanColumn]:
 
 
 @contextlib.contextmanager
-def _naming(file: ScanFile) -> Iterator[None]:
-    """Converts decoding errors to errors that name the file."""
+def _errors_naming(file: ScanFile) -> Iterator[None]:
+    """Converts decoding errors to errors that name the file. FileNotFoundError is for the caller, which may skip the file;
+    MemoryError says nothing about the file."""
     try:
         yield
     except CannotRead as error:
@@ -338,8 +345,9 @@ def _naming(file: ScanFile) -> Iterator[None]:
         ) from error
 
 
-def _missing(file: ScanFile, state: ScanState) -> DataFileError:
-    """A scan for a commit cannot skip a file: the commit would remove the file's rows from the table for good."""
+def _missing_file_error(file: ScanFile, state: ScanState) -> DataFileError:
+    """The error for a missing data file. If the scan is for a commit, it does not advise to skip the file: the commit would
+    remove the file's rows from the table for good."""
     cure = (
         "Restore the file from a backup; or, to give its rows up, take it out of the table (FSCK REPAIR TABLE), which allows "
         "the change then. No option lets a change of the table leave missing files out."

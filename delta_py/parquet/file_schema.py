@@ -56,6 +56,7 @@ class SiblingFields:
             self._by_folded_name.setdefault(f.name.lower(), []).append(f)
 
     def with_id(self, field_id: int) -> Sequence[FileField]:
+        """The fields with this id; several only if the file has it twice."""
         return self._by_id.get(field_id, ())
 
     def named(self, name: str) -> Sequence[FileField]:
@@ -66,7 +67,8 @@ class SiblingFields:
 
 @dataclass(frozen=True, slots=True)
 class FileSchema:
-    """fields: top-level, in file order. has_field_ids: whether any field, at any depth, has an id."""
+    """fields: top-level, in file order. has_field_ids: whether any field, at any depth, has an id. parquet: the file's
+    pyarrow.parquet.ParquetSchema, whose `column(leaf)` has the facts about a leaf column."""
 
     fields: tuple[FileField, ...]
     has_field_ids: bool
@@ -77,44 +79,49 @@ class FileSchema:
 
     def cheapest_leaf(self, field: FileField) -> int:
         """A leaf that shows the presence and lengths of `field`: the least repeated one, of fixed width if possible."""
-        return min(field.leaves, key=self._cost)
+        return min(field.leaves, key=self._read_cost)
 
-    def _cost(self, leaf: int) -> tuple[int, bool, int]:
+    def _read_cost(self, leaf: int) -> tuple[int, bool, int]:
+        """(how often it is repeated, whether its width varies, its number): smaller is cheaper."""
         column = self.parquet.column(leaf)
         return column.max_repetition_level, column.physical_type in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"), leaf
 
 
 def read_file_schema(file: pq.ParquetFile) -> FileSchema:
+    """The fields of an open file. Reads nothing but the footer, which pyarrow has already parsed."""
     arrow = file.schema_arrow
-    fields = _fields(list(arrow), 0)
-    assert _end(fields, 0) == len(file.schema), "Arrow's and Parquet's leaves disagree"
-    return FileSchema(fields, any(f.field_id is not None for f in _walk(fields)), file.schema)
+    fields = _number_fields(list(arrow), 0)
+    assert _next_leaf(fields, 0) == len(file.schema), "Arrow's and Parquet's leaves disagree"
+    return FileSchema(fields, any(f.field_id is not None for f in _all_fields(fields)), file.schema)
 
 
-def _fields(arrow_fields: Sequence[pa.Field], first_leaf: int) -> tuple[FileField, ...]:
+def _number_fields(arrow_fields: Sequence[pa.Field], first_leaf: int) -> tuple[FileField, ...]:
+    """Number the leaves of sibling fields, from first_leaf on."""
     fields: list[FileField] = []
     for arrow in arrow_fields:
-        fields.append(_field(arrow, _end(fields, first_leaf)))
+        fields.append(_number_field(arrow, _next_leaf(fields, first_leaf)))
     return tuple(fields)
 
 
-def _end(fields: Sequence[FileField], start: int) -> int:
+def _next_leaf(fields: Sequence[FileField], start: int) -> int:
     """The number of the leaf after the last field; `start` if there is no field."""
     return fields[-1].first_leaf + fields[-1].leaf_count if fields else start
 
 
-def _field(arrow: pa.Field, first_leaf: int) -> FileField:
-    shape, inner = _shape(arrow.type)
+def _number_field(arrow: pa.Field, first_leaf: int) -> FileField:
+    """A field with its children. first_leaf: the number of its first leaf column."""
+    shape, child_fields = _shape_and_children(arrow.type)
     field_id = int(arrow.metadata[_FIELD_ID]) if arrow.metadata and _FIELD_ID in arrow.metadata else None
     if shape is Shape.LEAF:
         return FileField(arrow.name, field_id, shape, first_leaf, 1)
-    children = _fields(inner, first_leaf)
-    return FileField(arrow.name, field_id, shape, first_leaf, _end(children, first_leaf) - first_leaf, children)
+    children = _number_fields(child_fields, first_leaf)
+    return FileField(arrow.name, field_id, shape, first_leaf, _next_leaf(children, first_leaf) - first_leaf, children)
 
 
-def _shape(arrow: pa.DataType) -> tuple[Shape, list[pa.Field]]:
+def _shape_and_children(arrow: pa.DataType) -> tuple[Shape, list[pa.Field]]:
+    """(the shape of a type, the fields inside of it)."""
     if isinstance(arrow, pa.BaseExtensionType):
-        return _shape(arrow.storage_type)
+        return _shape_and_children(arrow.storage_type)
     if pa.types.is_struct(arrow):
         return Shape.STRUCT, list(arrow)
     if pa.types.is_map(arrow):
@@ -124,7 +131,8 @@ def _shape(arrow: pa.DataType) -> tuple[Shape, list[pa.Field]]:
     return Shape.LEAF, []
 
 
-def _walk(fields: Sequence[FileField]) -> Iterator[FileField]:
+def _all_fields(fields: Sequence[FileField]) -> Iterator[FileField]:
+    """The fields and all fields inside of them, at any depth."""
     for f in fields:
         yield f
-        yield from _walk(f.children)
+        yield from _all_fields(f.children)

@@ -44,16 +44,17 @@ class FooterReading:
 
 
 def read_footers(reading: FooterReading, files: pa.Table) -> pa.Table:
-    """files: LISTED_SCHEMA. Returns FOOTER_SCHEMA in their order. Raises OSError and StorageError if the store fails."""
+    """Read the footers of files. files: LISTED_SCHEMA. Returns FOOTER_SCHEMA in their order. Raises OSError and StorageError if
+    the store fails."""
     rows = files.to_pylist()
     with ThreadPoolExecutor(_READERS, "delta_py-footers") as pool:
-        footers = pool.map(lambda row: _footer(reading, row["path"], row["size"]), rows)
-        columns = zip(*footers, strict=True) if rows else iter([()] * 4)
+        footers = pool.map(lambda row: _footer_values(reading, row["path"], row["size"]), rows)
+        columns = zip(*footers, strict=True) if rows else iter([()] * 4)  # without files the four columns are empty
         arrays = [pa.array(column, pa.string()) for column in columns]
     return pa.Table.from_arrays([*files.columns, *arrays], schema=FOOTER_SCHEMA)
 
 
-def _footer(reading: FooterReading, path: str, size: int) -> tuple[str | None, str | None, str | None, str | None]:
+def _footer_values(reading: FooterReading, path: str, size: int) -> tuple[str | None, str | None, str | None, str | None]:
     """The last four columns of FOOTER_SCHEMA for one file: schema, stats, no_footer, no_type."""
     try:
         with reading.store.open_input(path, size, is_sure=True) as source, pq.ParquetFile(source) as file:
@@ -73,23 +74,25 @@ def _footer(reading: FooterReading, path: str, size: int) -> tuple[str | None, s
 
 
 def _stats(file: pq.ParquetFile, file_columns: ForeignColumns, reading: FooterReading) -> str:
-    """The statistics as JSON, with the table's spelling of names. A column that the file lacks is null in all rows."""
+    """The statistics of a file as JSON, with the table's spelling of names. A column that the file lacks is null in all rows."""
     assert reading.stats_columns is not None
-    spelled = {_folded(path): path for path in file_columns.leaves}
-    columns = {path: spelled[_folded(path)] for path in reading.stats_columns if _folded(path) in spelled}
-    leaves = {path: file_columns.leaves[path_in_file] for path, path_in_file in columns.items()}
-    absent = [path for path in reading.stats_columns if not _has(file_columns.schema, path)]
+    paths_in_file = {_folded(path): path for path in file_columns.leaves}
+    columns_in_file = {path: paths_in_file[_folded(path)] for path in reading.stats_columns if _folded(path) in paths_in_file}
+    leaves = {path: file_columns.leaves[path_in_file] for path, path_in_file in columns_in_file.items()}
+    absent = [path for path in reading.stats_columns if not _may_have(file_columns.schema, path)]
     prefix = reading.string_prefix
-    return footer_stats(file.metadata, file_columns.schema, leaves, tuple(columns), absent=absent, string_prefix=prefix)
+    return footer_stats(file.metadata, file_columns.schema, leaves, tuple(columns_in_file), absent=absent, string_prefix=prefix)
 
 
-def _has(schema: DataType, path: Path) -> bool:
-    """Whether the schema has a column of this path, or a column that is not a struct at the beginning of the path."""
+def _may_have(schema: DataType, path: Path) -> bool:
+    """Whether the schema has a column of this path, or a column that is not a struct at the beginning of the path: only a column
+    that is certainly missing is null in all rows."""
     if not path or not isinstance(schema, StructType):
         return True
     f = schema.find(path[0])
-    return f is not None and _has(f.data_type, path[1:])
+    return f is not None and _may_have(f.data_type, path[1:])
 
 
 def _folded(path: Path) -> Path:
+    """The path in lower case, to compare names without regard to case."""
     return tuple(name.lower() for name in path)

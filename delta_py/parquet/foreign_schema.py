@@ -1,6 +1,6 @@
 """The columns of a Parquet file that another program wrote, in Delta's types.
 
-    found = read_columns(pq.ParquetFile(source))       # found.schema: StructType; found.leaves: (path) -> Parquet column
+    columns = read_columns(pq.ParquetFile(source))       # columns.schema: StructType; columns.leaves: (path) -> Parquet column
 
 A type is accepted only if every reader of Delta reads the same values. Types that Parquet has and Delta lacks (unsigned integers,
 times of day, nanoseconds, UUIDs, intervals, half floats, nulls without a type) are refused by name. All columns, elements and
@@ -46,7 +46,8 @@ from delta_py.types.type_walk import all_types
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _COMMENT = "comment"
-_PHYSICAL = {
+# The types of columns without a logical type, and of those with a logical type that needs no details.
+_BY_PHYSICAL_TYPE = {
     "BOOLEAN": BOOLEAN,
     "INT32": INTEGER,
     "INT64": LONG,
@@ -56,8 +57,8 @@ _PHYSICAL = {
     "BYTE_ARRAY": BINARY,
     "FIXED_LEN_BYTE_ARRAY": BINARY,
 }
-_LOGICAL = {"STRING": STRING, "ENUM": STRING, "JSON": STRING, "BSON": BINARY, "DATE": DATE}
-_SIGNED = {8: BYTE, 16: SHORT, 32: INTEGER, 64: LONG}
+_BY_LOGICAL_TYPE = {"STRING": STRING, "ENUM": STRING, "JSON": STRING, "BSON": BINARY, "DATE": DATE}
+_SIGNED_BY_BITS = {8: BYTE, 16: SHORT, 32: INTEGER, 64: LONG}
 _LONGEST_DECIMAL = 38
 
 
@@ -67,23 +68,25 @@ class NoDeltaType(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ForeignColumns:
-    """leaves: the Parquet column of each leaf outside of lists and maps, by its path of names."""
+    """The columns of one file. leaves: the number of the Parquet column of each leaf outside of lists and maps, by its path of
+    names."""
 
     schema: StructType
     leaves: dict[Path, int] = field(default_factory=dict)
 
 
 def read_columns(file: pq.ParquetFile) -> ForeignColumns:
-    """Raises NoDeltaType for a type that Delta does not have."""
+    """The columns of an open file. Raises NoDeltaType for a type that Delta does not have."""
     file_schema = read_file_schema(file)
     _refuse_durations(file.schema_arrow, ())
     leaves: dict[Path, int] = {}
     schema = StructType(tuple(_column(f, file_schema.parquet, (f.name,), leaves) for f in file_schema.fields))
-    spark = _spark_schema(file.metadata.metadata)
-    return ForeignColumns(schema if spark is None else _described(schema, spark, ()), leaves)
+    spark_schema = _spark_schema(file.metadata.metadata)
+    return ForeignColumns(schema if spark_schema is None else _with_comments(schema, spark_schema, ()), leaves)
 
 
 def _column(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | None) -> StructField:
+    """A column or a field of a struct. parquet: the file's ParquetSchema; leaves: as in _type."""
     if f.shape is Shape.LEAF and leaves is not None:
         leaves[path] = f.first_leaf
     return StructField(f.name, _type(f, parquet, path, leaves))
@@ -109,14 +112,14 @@ def _leaf_type(column: Any, path: Path) -> DataType:
     """The type of a column of a file that no Delta writer wrote. Raises NoDeltaType if Delta has no such type."""
     kind = column.logical_type.type
     if kind == "NONE":
-        return _PHYSICAL[column.physical_type]
-    delta_type = _LOGICAL.get(kind)
+        return _BY_PHYSICAL_TYPE[column.physical_type]
+    delta_type = _BY_LOGICAL_TYPE.get(kind)
     if delta_type is not None:
         return delta_type
     details = json.loads(column.logical_type.to_json())
     match kind:
         case "INT" if details["isSigned"]:
-            return _SIGNED[details["bitWidth"]]
+            return _SIGNED_BY_BITS[details["bitWidth"]]
         case "DECIMAL" if details["precision"] <= _LONGEST_DECIMAL and 0 <= details["scale"] <= details["precision"]:
             return DecimalType(details["precision"], details["scale"])
         case "TIMESTAMP" if details["timeUnit"] != "nanoseconds":
@@ -135,50 +138,52 @@ def _leaf_type(column: Any, path: Path) -> DataType:
             name = "without a type, as all its values are null"
         case _:
             name = f"{kind} of Parquet"
-    raise _no_type(path, name)
+    raise _no_type_error(path, name)
 
 
-def _no_type(path: Path, name: str) -> NoDeltaType:
+def _no_type_error(path: Path, name: str) -> NoDeltaType:
     return NoDeltaType(f"column {'.'.join(path)} is {name}, which Delta does not have")
 
 
 def _refuse_durations(fields: Any, path: Path) -> None:
-    """The file stores durations as plain integers, and only its Arrow schema shows what they are."""
-    for arrow in fields:
-        inside = (*path, arrow.name)
-        if pa.types.is_duration(arrow.type):
-            raise _no_type(inside, "a length of time")
-        _refuse_durations([arrow.type.field(number) for number in range(arrow.type.num_fields)], inside)
+    """Raises NoDeltaType for a duration at any depth. The file stores durations as plain integers, and only its Arrow schema
+    shows what they are. fields: of Arrow."""
+    for arrow_field in fields:
+        inner_path = (*path, arrow_field.name)
+        if pa.types.is_duration(arrow_field.type):
+            raise _no_type_error(inner_path, "a length of time")
+        _refuse_durations([arrow_field.type.field(number) for number in range(arrow_field.type.num_fields)], inner_path)
 
 
 # ---------------------------------------------------------------- the schema that Spark stored in the file
 
 
 def _spark_schema(footer: Any) -> StructType | None:
-    text = None if footer is None else footer.get(_SPARK_SCHEMA)
+    """The schema that Spark stored in the footer; None if there is none, or it cannot be used. footer: the key-value metadata."""
+    schema_json = None if footer is None else footer.get(_SPARK_SCHEMA)
     try:
-        return None if text is None else parse_schema(text)
+        return None if schema_json is None else parse_schema(schema_json)
     except (CorruptTableError, UnsupportedOperationError):  # it is not needed: the file's own schema has the types
         return None
 
 
-def _described(schema: StructType, spark: StructType, path: Path) -> StructType:
+def _with_comments(schema: StructType, spark_schema: StructType, path: Path) -> StructType:
     """The schema with the comments from Spark's schema. Raises NoDeltaType for variants, which look like structs here."""
-    spark_fields = {f.name: f for f in spark.fields}
-    return StructType(tuple(_with_notes(f, spark_fields.get(f.name), (*path, f.name)) for f in schema.fields))
+    spark_fields = {f.name: f for f in spark_schema.fields}
+    return StructType(tuple(_with_comment(f, spark_fields.get(f.name), (*path, f.name)) for f in schema.fields))
 
 
-def _with_notes(f: StructField, spark_field: StructField | None, path: Path) -> StructField:
+def _with_comment(f: StructField, spark_field: StructField | None, path: Path) -> StructField:
     """The field with what Spark's schema in the footer adds: comments. A variant has the form of a struct in the file, so it
     is refused.
     """
     if spark_field is None:
         return f
-    inner = f.data_type
-    if isinstance(inner, StructType) and isinstance(spark_field.data_type, StructType):
-        inner = _described(inner, spark_field.data_type, path)
+    data_type = f.data_type
+    if isinstance(data_type, StructType) and isinstance(spark_field.data_type, StructType):
+        data_type = _with_comments(data_type, spark_field.data_type, path)
     elif VARIANT in all_types(spark_field.data_type):
         raise NoDeltaType(f"column {'.'.join(path)} is or holds a variant, which cannot be taken over")
     comment = spark_field.metadata.get(_COMMENT)
     metadata = {_COMMENT: comment} if isinstance(comment, str) else {}
-    return replace(f, data_type=inner, metadata=metadata)
+    return replace(f, data_type=data_type, metadata=metadata)

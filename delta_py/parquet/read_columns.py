@@ -1,6 +1,7 @@
 """The columns of a scan for one file: made from decoded data, from the log's values, and from rows' positions.
 
-A plan holds everything that is the same for all files of one Parquet schema; most files of a table share one schema.
+A plan holds everything that is the same for all files of one Parquet schema; most files of a table share one schema. A column is
+identified by its place: its index among all columns that the scan reads.
 Protocol: Reader Requirements for Row Tracking.
 """
 
@@ -46,9 +47,10 @@ _STORED = (ColumnSource.DATA, ColumnSource.CONSTANT)
 
 
 class FilePlan:
-    """The mapping of the scan's columns to files of one schema. matches: one per column, None if it is not stored in the file.
-    leaves: Parquet leaf columns to decode, in order; text_leaves: those of them whose values vary in length.
-    has_inner_dictionaries: Arrow decodes such a column one row group at a time, because each has its own dictionary."""
+    """The mapping of the scan's columns to files of one schema. matches: for each column its field in the file (which may be
+    missing there); None for a column that files do not store. leaves: Parquet leaf columns to decode, in order; text_leaves:
+    those of them whose values vary in length. has_inner_dictionaries: Arrow decodes such a column one row group at a time,
+    because each has its own dictionary."""
 
     def __init__(
         self, parquet: pq.ParquetFile, schema: FileSchema, calendar: LegacyCalendar, matches: Sequence[Match | None]
@@ -56,11 +58,11 @@ class FilePlan:
         self.schema, self.calendar, self.matches = schema, calendar, tuple(matches)
         self.leaves = sorted(set().union(*(needed_leaves(match, schema) for match in matches if match is not None)))
         self.text_leaves = [leaf for leaf in self.leaves if schema.parquet.column(leaf).physical_type == "BYTE_ARRAY"]
-        self.has_inner_dictionaries = any(_holds_dictionary(f.type) for f in parquet.schema_arrow)
+        self.has_inner_dictionaries = any(_has_inner_dictionary(f.type) for f in parquet.schema_arrow)
         self._arrow_schema = _stored_arrow_schema(parquet)
         self._context = FileContext(schema, calendar, frozenset(self.leaves))
-        self._narrow: dict[frozenset[int], FilePlan] = {}
-        self._converts: dict[int, Convert | None] = {}
+        self._plans_by_places: dict[frozenset[int], FilePlan] = {}
+        self._converters: dict[int, Convert | None] = {}
         decoded = self._context.positions(schema.fields)
         # By place of a column: its position in a decoded batch; None if the batch does not have it.
         self._positions = [None if m is None or m.source is None else decoded[m.source.first_leaf] for m in self.matches]
@@ -68,13 +70,14 @@ class FilePlan:
     def only(self, parquet: pq.ParquetFile, places: AbstractSet[int]) -> FilePlan:
         """The plan for decoding only the leaves that the columns at these places need."""
         place_set = frozenset(places)
-        if place_set not in self._narrow:
+        if place_set not in self._plans_by_places:
             matches = [match if place in place_set else None for place, match in enumerate(self.matches)]
-            self._narrow[place_set] = FilePlan(parquet, self.schema, self.calendar, matches)
-        return self._narrow[place_set]
+            self._plans_by_places[place_set] = FilePlan(parquet, self.schema, self.calendar, matches)
+        return self._plans_by_places[place_set]
 
     def has_no_nulls(self, footer: pq.FileMetaData, place: int) -> bool:
-        """Whether the file's footer shows that each row has a value in the column, which is a single leaf of the file."""
+        """Whether the file's footer shows that each row has a value in the column. This is known only of a column that is a
+        single leaf of the file."""
         match = self.matches[place]
         if match is None or match.source is None or match.source.shape is not Shape.LEAF:
             return False
@@ -82,6 +85,7 @@ class FilePlan:
         return all(chunk_null_count(footer, group, leaf) == 0 for group in groups)
 
     def leaves_of(self, places: AbstractSet[int]) -> set[int]:
+        """The Parquet leaf columns that the columns at these places need."""
         matches = [self.matches[place] for place in places]
         return set().union(*(needed_leaves(match, self.schema) for match in matches if match is not None))
 
@@ -98,31 +102,34 @@ class FilePlan:
         return self._positions[place]
 
     def convert(self, place: int, array: pa.Array) -> pa.Array:
+        """A decoded column in the table's type. Raises CannotRead if the types or values do not allow it."""
         match = self.matches[place]
         assert match is not None
-        if place not in self._converts:
-            self._converts[place] = converter(match, array.type, self._context)
+        if place not in self._converters:
+            self._converters[place] = converter(match, array.type, self._context)
         try:
-            return apply(self._converts[place], array)
+            return apply(self._converters[place], array)
         except (pa.ArrowInvalid, ValueError) as error:
             raise CannotRead(f"column {match.path} cannot be read as {type_name(match.data_type)}: {error}") from error
 
 
-def _holds_dictionary(kind: pa.DataType) -> bool:
+def _has_inner_dictionary(kind: pa.DataType) -> bool:
     """Whether a nested type contains a dictionary."""
     inner = [kind.field(place).type for place in range(kind.num_fields)] if pa.types.is_nested(kind) else []
-    return any(pa.types.is_dictionary(part) or _holds_dictionary(part) for part in inner)
+    return any(pa.types.is_dictionary(part) or _has_inner_dictionary(part) for part in inner)
 
 
 def _stored_arrow_schema(parquet: pq.ParquetFile) -> bytes | None:
+    """The Arrow schema that the writer stored in the footer. It decides to which Arrow types pyarrow decodes the file."""
     footer = parquet.metadata.metadata
     return footer.get(_ARROW_SCHEMA) if footer else None
 
 
 def plan_file(parquet: pq.ParquetFile, columns: Sequence[ScanColumn], calendar: LegacyCalendar, *, by_id: bool) -> FilePlan:
+    """A plan for files with the schema of this one. columns: all columns that the scan reads. by_id: find them by field id."""
     schema = read_file_schema(parquet)
-    stored = ((column.logical, column.physical) if column.source in _STORED else None for column in columns)
-    return FilePlan(parquet, schema, calendar, match_columns(stored, schema, by_id=by_id))
+    stored_fields = ((column.logical, column.physical) if column.source in _STORED else None for column in columns)
+    return FilePlan(parquet, schema, calendar, match_columns(stored_fields, schema, by_id=by_id))
 
 
 # ---------------------------------------------------------------- rows
@@ -135,9 +142,10 @@ class BatchRows:
     def __init__(self, start: int, row_count: int, decoded: pa.RecordBatch | None, pick: RowPick | None = None) -> None:
         self.start, self.row_count = start, row_count
         self._decoded, self._pick = decoded, pick
-        self._picked: dict[int, pa.Array] = {}
+        self._picked_columns: dict[int, pa.Array] = {}
 
-    def picked(self, pick: RowPick | None) -> BatchRows:
+    def with_pick(self, pick: RowPick | None) -> BatchRows:
+        """The same decoded rows with another choice of rows to return. pick: None for all."""
         return BatchRows(self.start, self.row_count, self._decoded, pick)
 
     def __len__(self) -> int:
@@ -149,15 +157,16 @@ class BatchRows:
         return 0 if self._decoded is None else int(self._decoded.nbytes)
 
     def column(self, position: int) -> pa.Array:
+        """The rows to return of a decoded column. position: in the decoded batch."""
         assert self._decoded is not None
         if self._pick is None:
             return self._decoded.column(position)
-        if position not in self._picked:
-            self._picked[position] = self._pick.rows_of(self._decoded.column(position))
-        return self._picked[position]
+        if position not in self._picked_columns:
+            self._picked_columns[position] = self._pick.rows_of(self._decoded.column(position))
+        return self._picked_columns[position]
 
     def indexes(self) -> pa.Array:
-        """Positions in the file, int64."""
+        """The positions in the file of the rows to return, int64."""
         if self._pick is None:
             return pa.array(np.arange(self.start, self.start + self.row_count))
         return pa.array(self._pick.indices + np.int64(self.start))
@@ -178,29 +187,30 @@ class FileColumns:
         tracking: Mapping[str, ScanColumn],
         plan: FilePlan,
         file: ScanFile,
-        valued: frozenset[int] = frozenset(),
+        undecoded_places: frozenset[int] = frozenset(),
     ) -> None:
         """columns: all columns that the scan reads. chars: the CHAR types of each of them, as padded_chars returns them.
 
         tracking: metadata field (row_id or row_commit_version) -> the materialized column, which is one of `columns`.
-        valued: places of columns that are not decoded, because the scan only needs to know that each row has a value.
+        undecoded_places: places of columns that are not decoded, because the scan only needs to know that each row has a value.
         """
-        self._state, self._columns, self._plan, self._file, self._valued = state, columns, plan, file, valued
+        self._state, self._columns, self._plan, self._file, self._undecoded_places = state, columns, plan, file, undecoded_places
         self._tracking = {name: columns.index(column) for name, column in tracking.items()}
         self._chars = chars
-        self._constants: dict[int, Any] = {}
-        self._repeated: dict[int, pa.Array] = {}
+        self._scalars: dict[int, Any] = {}
+        self._constant_arrays: dict[int, pa.Array] = {}
 
     def make(self, place: int, rows: BatchRows) -> pa.Array:
         """The values of a column for the picked rows, in the table's type."""
         column = self._columns[place]
         if column.source is ColumnSource.METADATA:
             return self._metadata(column, rows)
-        is_constant = place in self._valued or self._is_constant(column)
-        values = self._constant(place, len(rows)) if is_constant else self._stored(place, rows)
+        is_constant = place in self._undecoded_places or self._is_constant(column)
+        values = self._constant_values(place, len(rows)) if is_constant else self._stored_values(place, rows)
         return pad(values, self._chars[place])
 
     def _is_constant(self, column: ScanColumn) -> bool:
+        """Whether the log, not the file, has the column's value, the same for all rows of the file."""
         has_constant = column.source is ColumnSource.CONSTANT and column.logical.name in self._file.constants
         return has_constant or column.source is ColumnSource.PARTITION
 
@@ -208,7 +218,8 @@ class FileColumns:
         """Typed scalars of the partition columns and the constant ones, by place."""
         return {place: self._scalar(place) for place, column in enumerate(self._columns) if self._is_constant(column)}
 
-    def _stored(self, place: int, rows: BatchRows) -> pa.Array:
+    def _stored_values(self, place: int, rows: BatchRows) -> pa.Array:
+        """The values that the file has for a column; nulls if it lacks the column."""
         position = self._plan.position(place)
         if position is None:
             match = self._plan.matches[place]
@@ -219,9 +230,9 @@ class FileColumns:
     def _scalar(self, place: int) -> Any:
         """The Arrow scalar that a column has in all rows of the file, in the table's type. A partition value that is not valid is
         null, or an error if the rows are read to be written again."""
-        if place not in self._constants:
+        if place not in self._scalars:
             column, arrow = self._columns[place], to_arrow_type(self._columns[place].logical.data_type)
-            if place in self._valued:
+            if place in self._undecoded_places:  # the values are only counted, so any value does
                 scalar = _some_value(arrow)
             elif column.source is ColumnSource.PARTITION:
                 text = self._file.partition_values.get(column.physical.name)
@@ -233,25 +244,27 @@ class FileColumns:
             else:
                 value, data_type = self._file.constants[column.logical.name]
                 scalar = pa.scalar(value, to_arrow_type(data_type)).cast(arrow)
-            self._constants[place] = scalar
-        return self._constants[place]
+            self._scalars[place] = scalar
+        return self._scalars[place]
 
-    def _constant(self, place: int, row_count: int) -> pa.Array:
+    def _constant_values(self, place: int, row_count: int) -> pa.Array:
         """One array for all batches of the file, sliced to length."""
-        array = self._repeated.get(place)
+        array = self._constant_arrays.get(place)
         if array is None or len(array) < row_count:
-            array = self._repeated[place] = _repeat(self._scalar(place), row_count)
+            array = self._constant_arrays[place] = _repeat(self._scalar(place), row_count)
         return array.slice(0, row_count)
 
-    # ------------------------------------------------------------ _metadata
+    # ------------------------------------------------------------ the column _metadata
 
     def _metadata(self, column: ScanColumn, rows: BatchRows) -> pa.Array:
+        """The struct `_metadata`, with the fields that the scan requests."""
         assert isinstance(column.logical.data_type, StructType)
         children = [self._metadata_field(f.name, rows).cast(to_arrow_type(f.data_type)) for f in column.logical.data_type.fields]
         target = to_arrow_type(column.logical.data_type)
         return pa.Array.from_buffers(target, len(rows), [None], 0, children=children)
 
     def _metadata_field(self, name: str, rows: BatchRows) -> pa.Array:
+        """The values of one field of `_metadata`, not yet in its declared type."""
         file = self._file
         match name:
             case "file_path":
@@ -269,25 +282,26 @@ class FileColumns:
             case "row_id":
                 base = file.base_row_id
                 # The id of a row that was never moved; null if the file has no base id.
-                fresh = pa.nulls(len(rows), pa.int64()) if base is None else pc.add(rows.indexes(), base)
-                return self._tracked(name, rows, fresh)
+                values_from_log = pa.nulls(len(rows), pa.int64()) if base is None else pc.add(rows.indexes(), base)
+                return self._tracking_values(name, rows, values_from_log)
             case "row_commit_version":
-                fresh = _repeat(pa.scalar(file.default_row_commit_version, pa.int64()), len(rows))
-                return self._tracked(name, rows, fresh)
+                values_from_log = _repeat(pa.scalar(file.default_row_commit_version, pa.int64()), len(rows))
+                return self._tracking_values(name, rows, values_from_log)
         raise ValueError(f"no such metadata field: {name}")
 
     def _uri(self) -> str:
         """The URI of the file, in the form of Spark's own file sources."""
         return encode_path(resolve(self._state.store.root, self._file.path))
 
-    def _tracked(self, name: str, rows: BatchRows, fresh: pa.Array) -> pa.Array:
+    def _tracking_values(self, name: str, rows: BatchRows, values_from_log: pa.Array) -> pa.Array:
         """The materialized value for rows that were moved; for all other rows the value that follows from the log."""
         place = self._tracking.get(name)
-        return fresh if place is None else pc.coalesce(self._stored(place, rows), fresh)
+        return values_from_log if place is None else pc.coalesce(self._stored_values(place, rows), values_from_log)
 
 
 def _some_value(kind: pa.DataType) -> Any:
-    """A value that is not null and has no other meaning, made of zero bytes. kind: a type of fixed width, text or binary."""
+    """A value that is not null and has no other meaning, made of zero bytes: 16 are enough for a decimal, the widest type, and
+    for the offsets of an empty text. kind: a type of fixed width, text or binary."""
     return pa.Array.from_buffers(kind, 1, [None, *[pa.py_buffer(bytes(16))] * (kind.num_buffers - 1)])[0]
 
 

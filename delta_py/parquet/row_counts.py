@@ -14,14 +14,14 @@ _END = struct.Struct("<I4s")
 
 
 def stored_row_count(store: ObjectStore, path: str, size_bytes: int) -> int:
-    """Counts deleted rows too. Raises OSError, pyarrow.ArrowException."""
+    """The number of rows according to the file's footer, deleted ones included. Raises OSError, pyarrow.ArrowException."""
     with store.open_input(path, size_bytes) as source:
         return int(pq.read_metadata(source).num_rows)
 
 
 def rows_of_first_group(store: ObjectStore, path: str, size_bytes: int, *, most_bytes: int) -> int | None:
-    """None for a file without row groups, or with a footer of more than most_bytes. Raises OSError,
-    pyarrow.ArrowException."""
+    """The number of rows of the first row group. None for a file without row groups, or with a footer of more than most_bytes,
+    which is not parsed then. Raises OSError, pyarrow.ArrowException."""
     with store.open_input(path, size_bytes) as source:
         size = source.size()
         if size < _END.size:

@@ -21,8 +21,8 @@ from delta_py.parquet.values.buffers import Ndarray
 from delta_py.scan.scan_state import ScanColumn, ScanState
 from delta_py.types.schema import Path, StructField, StructType
 
-_TRIES = 4  # LookAhead decides after this many row groups whether looking ahead saves work
-_MUCH_SMALLER = 4  # the predicate's columns may have at most this fraction (1/4) of the bytes of the other columns
+_TRIAL_GROUPS = 4  # LookAhead decides after this many row groups whether looking ahead saves work
+_SMALLER_BY = 4  # the predicate's columns may have at most this fraction (1/4) of the bytes of the other columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,8 @@ class _Input:
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """predicate: over flat names. must_drop: rows for which it is not true must not be in the output."""
+    """The predicate of a scan, ready to be evaluated on decoded rows. predicate: over flat names, the names of `inputs`.
+    must_drop: rows for which it is not true must not be in the output."""
 
     predicate: Expression
     inputs: tuple[_Input, ...]
@@ -46,7 +47,7 @@ class RowFilter:
     @property
     def columns(self) -> frozenset[int]:
         """Places of the columns that `mask` needs."""
-        return frozenset(each.column for each in self.inputs)
+        return frozenset(column_input.column for column_input in self.inputs)
 
     def mask(self, arrays: Mapping[int, pa.Array], row_count: int) -> Ndarray | None:
         """One boolean per row: whether the predicate is true. None: not known, and rows need not be dropped.
@@ -55,9 +56,9 @@ class RowFilter:
         """
         from delta_py.expressions.evaluate import evaluate
 
-        values = [_nested(arrays[each.column], each.inner) for each in self.inputs]
-        batch = pa.RecordBatch.from_arrays(values, names=[each.name for each in self.inputs])
-        if not self.inputs:
+        values = [_inner_values(arrays[column_input.column], column_input.inner) for column_input in self.inputs]
+        batch = pa.RecordBatch.from_arrays(values, names=[column_input.name for column_input in self.inputs])
+        if not self.inputs:  # a batch without columns that still has its number of rows
             batch = pa.RecordBatch.from_arrays([pa.nulls(row_count)], names=[""]).select([])
         try:
             result = evaluate(self.predicate, batch)
@@ -75,32 +76,33 @@ class LookAhead:
 
     def __init__(self) -> None:
         # The row groups whose predicate was evaluated first, and those of them without a match: there it saved work.
-        self._looked = self._missed = 0
+        self._tried_groups = self._groups_without_match = 0
 
-    def is_promising(self, footer: Any, needed: AbstractSet[int], leaves: Sequence[int]) -> bool:
+    def is_promising(self, footer: Any, predicate_leaves: AbstractSet[int], leaves: Sequence[int]) -> bool:
         """Whether the leaf columns of the predicate are small compared to the others, and looking ahead has saved work so far."""
-        if self._looked >= _TRIES and self._missed * 2 < self._looked:
+        if self._tried_groups >= _TRIAL_GROUPS and self._groups_without_match * 2 < self._tried_groups:
             return False
-        other_leaves = [leaf for leaf in leaves if leaf not in needed]
-        if not needed or not other_leaves:
+        other_leaves = [leaf for leaf in leaves if leaf not in predicate_leaves]
+        if not predicate_leaves or not other_leaves:
             return False
         group = footer.row_group(0)  # the other row groups are assumed to be similar
-        predicate_bytes = sum(group.column(leaf).total_compressed_size for leaf in needed)
-        return bool(predicate_bytes * _MUCH_SMALLER <= sum(group.column(leaf).total_compressed_size for leaf in other_leaves))
+        predicate_bytes = sum(group.column(leaf).total_compressed_size for leaf in predicate_leaves)
+        return bool(predicate_bytes * _SMALLER_BY <= sum(group.column(leaf).total_compressed_size for leaf in other_leaves))
 
     def record_match(self, has_match: bool) -> bool:
         """Record whether looking ahead found a match; returns its argument."""
-        self._looked += 1
-        self._missed += not has_match
+        self._tried_groups += 1
+        self._groups_without_match += not has_match
         return has_match
 
 
-def _nested(array: pa.Array, inner: Sequence[int]) -> pa.Array:
+def _inner_values(array: pa.Array, inner: Sequence[int]) -> pa.Array:
+    """The values of a field inside of a struct; the array itself if `inner` is empty. inner: the field's positions."""
     return pc.struct_field(array, list(inner)) if inner else array
 
 
 def make_row_filter(state: ScanState, columns: Sequence[ScanColumn]) -> RowFilter | None:
-    """columns: all columns that the scan reads. None if there is nothing to evaluate.
+    """The filter for a scan's predicate; None if there is nothing to evaluate. columns: all columns that the scan reads.
 
     Raises SchemaMismatchError for a predicate over columns that are not read, and ExpressionError for one that cannot be
     evaluated, if rows must be dropped.
@@ -114,8 +116,9 @@ def make_row_filter(state: ScanState, columns: Sequence[ScanColumn]) -> RowFilte
         if leaf is not None:
             # The number distinguishes a nested field from a top-level column whose name contains dots.
             name = f"{'.'.join(path)}" if len(path) == 1 else f"{'.'.join(path)} ({len(inputs)})"
-            inputs[path] = _Input(name, *leaf)
-            schema.append(_flat_field(name, columns[leaf[0]].logical, leaf[1]))
+            place, inner = leaf
+            inputs[path] = _Input(name, place, inner)
+            schema.append(_flat_field(name, columns[place].logical, inner))
         elif state.drop_rows:
             raise SchemaMismatchError(
                 f"The predicate names column {'.'.join(path)}, which the scan does not read.",
@@ -123,18 +126,20 @@ def make_row_filter(state: ScanState, columns: Sequence[ScanColumn]) -> RowFilte
                 sql_state="42703",
             )
     parts = [part for part in conjuncts(state.predicate) if columns_of(part) <= inputs.keys()]
-    flat = [transform_columns(part, lambda path: Column((inputs[path].name,))) for part in parts]
+    flat_parts = [transform_columns(part, lambda path: Column((inputs[path].name,))) for part in parts]
     if not state.drop_rows:
         from delta_py.expressions.evaluate import can_evaluate  # not needed by a scan without a predicate
 
-        flat = [part for part in flat if can_evaluate(part, StructType(tuple(schema)))]
-    if not flat:
+        flat_parts = [part for part in flat_parts if can_evaluate(part, StructType(tuple(schema)))]
+    if not flat_parts:
         return None
-    used = {path[0] for part in flat for path in columns_of(part)}
-    return RowFilter(conjunction(tuple(flat)), tuple(i for i in inputs.values() if i.name in used), state.drop_rows)
+    used_names = {path[0] for part in flat_parts for path in columns_of(part)}
+    used_inputs = tuple(column_input for column_input in inputs.values() if column_input.name in used_names)
+    return RowFilter(conjunction(tuple(flat_parts)), used_inputs, state.drop_rows)
 
 
 def _flat_field(name: str, logical: StructField, inner: Sequence[int]) -> StructField:
+    """A field of this name with the type of a field inside of a column. inner: the field's positions in the column's structs."""
     for position in inner:
         assert isinstance(logical.data_type, StructType)
         logical = logical.data_type.fields[position]

@@ -36,14 +36,15 @@ class Run:
     byte_count: int
 
 
-def find_runs(footer: Any, selection: RowSelection, keep: Ndarray | None) -> Iterator[Run]:
-    """footer: pyarrow.parquet.FileMetaData. keep: one boolean per row group; None for all."""
+def find_runs(footer: Any, selection: RowSelection, group_mask: Ndarray | None) -> Iterator[Run]:
+    """The row groups to decode, consecutive ones together. footer: pyarrow.parquet.FileMetaData. group_mask: one boolean per row
+    group; None for all. A row group whose rows are all deleted, or none selected, is left out too."""
     run: Run | None = None
     position = 0
     for index in range(footer.num_row_groups):
         group = footer.row_group(index)
         start, position = position, position + group.num_rows
-        if (keep is not None and not keep[index]) or not selection.remaining_count(start, position):
+        if (group_mask is not None and not group_mask[index]) or not selection.remaining_count(start, position):
             if run is not None:
                 yield run
             run = None
@@ -73,21 +74,21 @@ def in_part(footer: Any, part: tuple[int, int] | None, size: int) -> Ndarray | N
     if part is None:
         return None
     start, length = part
-    middles = np.array([_middle(footer.row_group(index)) for index in range(footer.num_row_groups)], np.int64)
+    middles = np.array([_middle_position(footer.row_group(index)) for index in range(footer.num_row_groups)], np.int64)
     is_before_end = middles < start + length if start + length < size else np.ones(len(middles), np.bool_)
     is_after_start = middles >= start if start else np.ones(len(middles), np.bool_)
     result: Ndarray = is_after_start & is_before_end
     return result
 
 
-def _middle(group: Any) -> int:
+def _middle_position(group: Any) -> int:
     """The file position of a row group's middle: a task reads the row groups whose middle is in its part of the file."""
     columns = [group.column(index) for index in range(group.num_columns)]
     # The row group begins with its first column, which begins with its dictionary, if it has one.
-    first = columns[0]
-    start = int(first.data_page_offset)
-    if first.has_dictionary_page and 0 < first.dictionary_page_offset < start:
-        start = int(first.dictionary_page_offset)
+    first_column = columns[0]
+    start = int(first_column.data_page_offset)
+    if first_column.has_dictionary_page and 0 < first_column.dictionary_page_offset < start:
+        start = int(first_column.dictionary_page_offset)
     return start + sum(int(column.total_compressed_size) for column in columns) // 2
 
 
@@ -118,19 +119,22 @@ class GroupFilter:
             for path, leaf in self.leaves.items()
             if leaf.column in file.constants
         }
-        matches = {path: _descend(file.matches[leaf.column], leaf.inner) for path, leaf in self.leaves.items()}
+        matches = {path: _inner_match(file.matches[leaf.column], leaf.inner) for path, leaf in self.leaves.items()}
         stats = self._stats(footer, file, {path: match for path, match in matches.items() if match is not None})
         if stats is None and not constants:
             return None
         from delta_py.expressions.skipping_conditions import keep_mask  # not needed by a scan without a predicate
 
-        mask = keep_mask(self.predicate, stats or _only_counts(footer), constants)
+        mask = keep_mask(self.predicate, stats or _row_counts_only(footer), constants)
         result: Ndarray = mask.to_numpy(zero_copy_only=False)
         return result
 
     def _stats(self, footer: Any, file: FileSide, matches: Mapping[Path, Match]) -> FileStats | None:
-        """The row groups' statistics of these columns. A column that the file lacks is null in every row."""
-        indexes = {path: match.source.first_leaf for path, match in matches.items() if match.source and file.is_telling(match)}
+        """The row groups' statistics of the predicate's columns; None if they say nothing. A column that the file lacks is null
+        in every row. A column without usable statistics is left out, and so unknown. matches: by physical path."""
+        indexes = {
+            path: match.source.first_leaf for path, match in matches.items() if match.source and file.has_usable_statistics(match)
+        }
         absent = [path for path, match in matches.items() if match.source is None]
         if not indexes and not absent:
             return None
@@ -148,7 +152,7 @@ class FileSide:
     matches: Sequence[Match | None]
     constants: Mapping[int, Any]
 
-    def is_telling(self, match: Match) -> bool:
+    def has_usable_statistics(self, match: Match) -> bool:
         """Whether the statistics of a leaf describe the values that are read."""
         assert match.source is not None
         if match.source.shape is not Shape.LEAF:
@@ -159,11 +163,12 @@ class FileSide:
         return not (self.calendar.datetime and match.data_type in (DATE, TIMESTAMP, TIMESTAMP_NTZ))
 
 
-def _only_counts(footer: Any) -> FileStats:
+def _row_counts_only(footer: Any) -> FileStats:
+    """Statistics of the row groups without those of any column."""
     return stats_from_parquet_footer(footer, {}, {})
 
 
-def _descend(match: Match | None, inner: Sequence[int]) -> Match | None:
+def _inner_match(match: Match | None, inner: Sequence[int]) -> Match | None:
     """The match of a field inside of a struct. If the file lacks a struct around it, the match of that struct."""
     for position in inner:
         if match is None:
@@ -175,41 +180,44 @@ def _descend(match: Match | None, inner: Sequence[int]) -> Match | None:
 
 
 def make_group_filter(state: ScanState, columns: Sequence[ScanColumn]) -> GroupFilter | None:
-    """columns: of the scan, in the order of the matches of each file. None without a predicate."""
+    """The filter for a scan's predicate; None without a predicate. columns: all columns that the scan reads, in the order of the
+    matches of each file."""
     if state.predicate is None:
         return None
     leaves: dict[Path, _Leaf] = {}
-    renamed: dict[Path, Path] = {}
+    physical_paths: dict[Path, Path] = {}
     for path in columns_of(state.predicate):
         leaf = find_leaf(columns, path)
         # Stands for an unknown value, because no file has this path: physical names are never empty.
-        renamed[path] = ("", *path)
+        physical_paths[path] = ("", *path)
+        # CHAR values are padded when they are read, so statistics of the stored values do not describe them.
         if leaf is not None and not is_char(columns[leaf[0]].logical, path[1:]):
             place, inner = leaf
             physical, data_type = _physical_path(columns[place], inner)
             if columns[place].source in (ColumnSource.DATA, ColumnSource.PARTITION):
-                renamed[path] = physical
-            leaves[renamed[path]] = _Leaf(place, inner, data_type)
-    return GroupFilter(transform_columns(state.predicate, lambda path: Column(renamed[path])), leaves)
+                physical_paths[path] = physical
+            leaves[physical_paths[path]] = _Leaf(place, inner, data_type)
+    return GroupFilter(transform_columns(state.predicate, lambda path: Column(physical_paths[path])), leaves)
 
 
 def find_leaf(columns: Sequence[ScanColumn], path: Path) -> tuple[int, tuple[int, ...]] | None:
     """(column's place, positions of struct fields below it) of a logical path; None if no column holds all of it."""
     for exact in (True, False):  # a name that differs only in case counts if no column has exactly this name
         for place, column in enumerate(columns):
-            if not _same(column.logical.name, path[0], exact):
+            if not _is_same_name(column.logical.name, path[0], exact):
                 continue
-            inner = _positions(column.logical.data_type, path[1:])
+            inner = _field_positions(column.logical.data_type, path[1:])
             if inner is not None:
                 return place, inner
     return None
 
 
-def _same(name: str, expected_name: str, exact: bool) -> bool:
+def _is_same_name(name: str, expected_name: str, exact: bool) -> bool:
+    """Whether the names are equal, without regard to case unless `exact`."""
     return name == expected_name if exact else name.lower() == expected_name.lower()
 
 
-def _positions(data_type: DataType, path: Path) -> tuple[int, ...] | None:
+def _field_positions(data_type: DataType, path: Path) -> tuple[int, ...] | None:
     """The positions of the fields along the path; None if there is no such field."""
     if not path:
         return ()
@@ -218,8 +226,8 @@ def _positions(data_type: DataType, path: Path) -> tuple[int, ...] | None:
     place = data_type.position(path[0])
     if place is None:
         return None
-    below = _positions(data_type.fields[place].data_type, path[1:])
-    return None if below is None else (place, *below)
+    inner_positions = _field_positions(data_type.fields[place].data_type, path[1:])
+    return None if inner_positions is None else (place, *inner_positions)
 
 
 def _physical_path(column: ScanColumn, inner: Sequence[int]) -> tuple[Path, DataType]:

@@ -24,7 +24,8 @@ from delta_py.storage.store import ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class RowSelection:
-    """dropped: rows to leave out. selected: if not None, only these are read (without the dropped ones)."""
+    """The rows of a file to read. dropped: rows to leave out. selected: if not None, only these are read (without the dropped
+    ones)."""
 
     dropped: BitMap64 | None = None
     selected: BitMap64 | None = None
@@ -38,18 +39,19 @@ class RowSelection:
 
     def pick(self, start: int, stop: int) -> RowPick | None:
         """The rows to read from start to stop; None for all of them."""
-        dropped = None if self.dropped is None else _between(self.dropped, start, stop)
+        dropped = None if self.dropped is None else _rows_between(self.dropped, start, stop)
         if self.selected is None and (dropped is None or len(dropped) == 0):
             return None
-        keep = np.full(stop - start, self.selected is None)
+        is_read = np.full(stop - start, self.selected is None)
         if self.selected is not None:
-            keep[_between(self.selected, start, stop) - start] = True
+            is_read[_rows_between(self.selected, start, stop) - start] = True
         if dropped is not None:
-            keep[dropped - start] = False
-        return RowPick.of(keep)
+            is_read[dropped - start] = False
+        return RowPick.of(is_read)
 
 
-def _between(rows: BitMap64, start: int, stop: int) -> Ndarray:
+def _rows_between(rows: BitMap64, start: int, stop: int) -> Ndarray:
+    """The positions in `rows` from start to stop (exclusive), ascending."""
     return row_indexes(rows & BitMap64(range(start, stop)))
 
 
@@ -66,14 +68,15 @@ def load_selection(store: ObjectStore, file: ScanFile, row_count: int) -> RowSel
     if file.deletion_vector is None and file.selection is None:
         return ALL_ROWS
     return RowSelection(
-        _positions(store, file, file.deletion_vector, row_count),
-        _positions(store, file, file.selection, row_count),
+        _read_bitmap(store, file, file.deletion_vector, row_count),
+        _read_bitmap(store, file, file.selection, row_count),
     )
 
 
-def _positions(
+def _read_bitmap(
     store: ObjectStore, file: ScanFile, descriptor: DeletionVectorDescriptor | None, row_count: int
 ) -> BitMap64 | None:
+    """The rows in a deletion vector or a selection of the file; None if there is no descriptor."""
     if descriptor is None:
         return None
     try:
@@ -99,10 +102,11 @@ def _positions(
 
 @dataclass(frozen=True, slots=True)
 class RowPick:
-    """Some rows of a batch, in order. indices: their positions in the batch (int32). row_count: of the batch.
+    """Some rows of a batch, in order. indices: their positions in the batch (int32). row_count: of the batch. `_indices` and
+    `_mask` are both forms for Arrow: the positions, and one boolean per row of the batch.
 
     Arrow has two kernels for this, and measurements showed which is faster: `take` if many rows are dropped, or if values have a
-    fixed width and no nulls; `filter` otherwise, above all for text of which most rows remain.
+    fixed width and no nulls; `filter` otherwise, above all for text if most rows remain.
     """
 
     indices: Ndarray
@@ -112,6 +116,7 @@ class RowPick:
 
     @classmethod
     def of(cls, keep: Ndarray) -> RowPick:
+        """The rows for which `keep` is true. keep: one boolean per row of the batch."""
         indices = np.flatnonzero(keep).astype(np.int32)
         bits = pa.py_buffer(np.packbits(keep, bitorder="little"))
         mask = pa.Array.from_buffers(pa.bool_(), len(keep), [None, bits])
@@ -130,8 +135,9 @@ class RowPick:
         """The picked rows. Arrow's take is faster than its filter if at most half of the rows are picked. For values of fixed
         width without nulls, take is faster if at least 1 % of the rows are dropped.
         """
-        picked, total = len(self.indices), self.row_count
-        plain = array.null_count == 0 and (pa.types.is_primitive(array.type) or pa.types.is_decimal(array.type))
-        if picked * 2 <= total or (plain and (total - picked) * 100 >= total):
+        picked_count, total_count = len(self.indices), self.row_count
+        is_fixed_width = pa.types.is_primitive(array.type) or pa.types.is_decimal(array.type)
+        is_plain = array.null_count == 0 and is_fixed_width
+        if picked_count * 2 <= total_count or (is_plain and (total_count - picked_count) * 100 >= total_count):
             return pc.take(array, self._indices, boundscheck=False)
         return array.filter(self._mask)

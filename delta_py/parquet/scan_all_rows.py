@@ -20,6 +20,7 @@ from delta_py.threads import in_threads
 T = TypeVar("T")
 
 _THREADS = 4
+# The most bytes of a group of files, and the bytes that opening a file counts as.
 _GROUP_BYTES, _OPEN_COST_BYTES = 128 << 20, 4 << 20
 
 

@@ -25,7 +25,8 @@ _MATERIALIZED = ("delta.rowTracking.materializedRowIdColumnName", "delta.rowTrac
 
 @dataclass(frozen=True, slots=True)
 class UnknownColumns:
-    """schema: with physical names. materialized_names: lower-case names of other known top-level columns."""
+    """The columns that a table knows. schema: with physical names. by_id: the table maps columns by id. materialized_names:
+    lower-case names of the row tracking columns, which are not in the schema."""
 
     schema: StructType
     by_id: bool
@@ -42,20 +43,22 @@ class UnknownColumns:
         )
 
     def are_in(self, file: pq.ParquetFile) -> bool:
+        """Whether the file has a column, at any depth, that the table lacks."""
         columns = read_file_schema(file)
         fields = [field for field in columns.fields if field.name.lower() not in self.materialized_names]
-        return self._beyond(fields, self.schema, columns)
+        return self._has_unknown_field(fields, self.schema, columns)
 
-    def _beyond(self, fields: Sequence[FileField], struct: StructType, columns: FileSchema) -> bool:
+    def _has_unknown_field(self, fields: Sequence[FileField], struct: StructType, columns: FileSchema) -> bool:
         """Whether the struct lacks one of the file's fields, or a field at any depth inside of one."""
         known_fields = self._types_by_key(struct, columns)
         for field in fields:
             data_type = known_fields.get(field.field_id if self._uses_ids(columns) else field.name.lower())
-            if data_type is None or self._inside(field, data_type, columns):
+            if data_type is None or self._contains_unknown_field(field, data_type, columns):
                 return True
         return False
 
     def _types_by_key(self, struct: StructType, columns: FileSchema) -> Mapping[object, DataType]:
+        """The types of the struct's fields, by the key that identifies them in this file: the id, or the lower-case name."""
         if self._uses_ids(columns):
             return {f.metadata.get(ID): f.data_type for f in struct.fields}
         return {f.name.lower(): f.data_type for f in struct.fields}
@@ -63,13 +66,16 @@ class UnknownColumns:
     def _uses_ids(self, columns: FileSchema) -> bool:
         return self.by_id and columns.has_field_ids
 
-    def _inside(self, field: FileField, data_type: DataType, columns: FileSchema) -> bool:
+    def _contains_unknown_field(self, field: FileField, data_type: DataType, columns: FileSchema) -> bool:
         """Whether a field of the file contains a field that the table's type for it lacks. Values of other types contain none."""
         match data_type, field.shape:
             case StructType(), Shape.STRUCT:
-                return self._beyond(field.children, data_type, columns)
+                return self._has_unknown_field(field.children, data_type, columns)
             case ArrayType(element, _), Shape.LIST:
-                return self._inside(field.children[0], element, columns)
+                return self._contains_unknown_field(field.children[0], element, columns)
             case MapType(key, value, _), Shape.MAP:
-                return any(map(self._inside, field.children, (key, value), (columns, columns)))
+                key_field, value_field = field.children
+                return self._contains_unknown_field(key_field, key, columns) or self._contains_unknown_field(
+                    value_field, value, columns
+                )
         return False

@@ -22,19 +22,20 @@ from delta_py.snapshot import Snapshot
 
 MOST_COMMITS = 1_000
 # The maximum total size in bytes of the commits whose actions are read; and the maximum number of separate groups and streams.
-_MOST_BYTES = 256 << 20
+_MOST_READ_BYTES = 256 << 20
 _MOST_GROUPS = 50
 _MOST_STREAMS = 100
 
 
 def commit_facts(snapshot: Snapshot, most: int = MOST_COMMITS) -> tuple[CommitFacts, StreamFacts | Unknown]:
-    """For the newest commits up to the snapshot's version, at most `most`. Raises CorruptTableError, TableNotFoundError."""
+    """Facts about the newest commits up to the snapshot's version, at most `most`, and about the streams that wrote to the table.
+    Raises CorruptTableError, TableNotFoundError."""
     log_commits = list_commits(snapshot.store, 0, snapshot.version)
     reader = CommitReader(snapshot.store)
     files = log_commits[-most:]
-    contents = _contents(reader, files)
-    times_ms, table = history_of(reader, log_commits, most)
-    history = table.drop_columns("timestamp").to_pylist()  # a timestamp may have a year that Python's calendar lacks
+    contents = _read_contents(reader, files)
+    times_ms, history_table = history_of(reader, log_commits, most)
+    history = history_table.drop_columns("timestamp").to_pylist()  # a timestamp may have a year that Python's calendar lacks
     commits = tuple(_commit(row, time_ms, contents[row["version"]]) for row, time_ms in zip(history, times_ms, strict=True))
     facts = CommitFacts(
         in_log=len(log_commits),
@@ -50,8 +51,9 @@ def commit_facts(snapshot: Snapshot, most: int = MOST_COMMITS) -> tuple[CommitFa
 
 
 @dataclass(slots=True)
-class _Content:
-    """What is read of a commit in addition to its commitInfo. streams: application ids of its transactions; None if not read."""
+class _CommitContent:
+    """The facts that are read of a commit in addition to its commitInfo. log_bytes: the size of its file. The other values are
+    None if the file was not read. streams: the application ids of its txn actions."""
 
     log_bytes: int
     files_added: int | None = None
@@ -60,24 +62,24 @@ class _Content:
     streams: frozenset[str] | None = field(default=None)
 
 
-def _contents(reader: CommitReader, files: Sequence[LogFile]) -> dict[int, _Content]:
-    """The content of each commit, by version. The newest commits are read, up to _MOST_BYTES in total; the content of the others
-    stays unknown. files: from old to new."""
-    contents = {file.version: _Content(file.size_bytes) for file in files}
-    remaining_bytes, small_enough = _MOST_BYTES, []
+def _read_contents(reader: CommitReader, files: Sequence[LogFile]) -> dict[int, _CommitContent]:
+    """The content of each commit, by version. The newest commits are read, up to _MOST_READ_BYTES in total; the content of the
+    others stays unknown. files: from old to new."""
+    contents = {file.version: _CommitContent(file.size_bytes) for file in files}
+    remaining_bytes, files_to_read = _MOST_READ_BYTES, []
     for file in reversed(files):
         remaining_bytes -= file.size_bytes
         if remaining_bytes < 0:
             break
-        small_enough.append(file)
-    for file in reader.ahead(reversed(small_enough)):
+        files_to_read.append(file)
+    for file in reader.ahead(reversed(files_to_read)):
         content = contents[file.version]
         try:
             pieces = list(reader.file_actions(file))
             streams = frozenset(a.app_id for a in reader.actions(file, "txn") if isinstance(a, SetTransaction))
         except (CorruptTableError, LogFileNotFoundError):
             continue  # its content stays unknown; the check of the log reports it
-        if file.size_bytes:
+        if file.size_bytes:  # an empty file is no valid commit: zeros would be wrong
             content.files_added = sum(piece.adds.num_rows for piece in pieces)
             content.files_removed = sum(len(piece.remove_keys) for piece in pieces)
             content.bytes_added = sum(total(piece.adds["size"]) for piece in pieces)
@@ -85,7 +87,7 @@ def _contents(reader: CommitReader, files: Sequence[LogFile]) -> dict[int, _Cont
     return contents
 
 
-def _commit(row: dict[str, Any], timestamp_ms: int, content: _Content) -> Commit:
+def _commit(row: dict[str, Any], timestamp_ms: int, content: _CommitContent) -> Commit:
     return Commit(
         version=row["version"],
         timestamp_ms=timestamp_ms,
@@ -115,7 +117,7 @@ def _z_order(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _total(values: Iterable[int | None]) -> int | None:
-    """None if one value is unknown: a partial sum would be read as the total."""
+    """The sum of the values; None if one of them is unknown: a partial sum would be read as the total."""
     value_list = list(values)
     return None if None in value_list else sum(value for value in value_list if value is not None)
 
@@ -142,7 +144,7 @@ def _by_operation(commits: Sequence[Commit]) -> tuple[OperationTotals, ...]:
 
 
 def _by_writer(commits: Sequence[Commit]) -> tuple[WriterTotals, ...]:
-    """As _by_operation, by engine and user."""
+    """The totals of each pair of engine and user, the most frequent pair first. commits: newest first."""
     groups: dict[tuple[str | None, str | None], list[Commit]] = {}
     for commit in commits:
         groups.setdefault((commit.engine, commit.user), []).append(commit)
@@ -156,29 +158,35 @@ def _by_writer(commits: Sequence[Commit]) -> tuple[WriterTotals, ...]:
 # ---------------------------------------------------------------- streams
 
 
-def _streams(snapshot: Snapshot, commits: Sequence[Commit], contents: dict[int, _Content]) -> StreamFacts | Unknown:
+def _streams(snapshot: Snapshot, commits: Sequence[Commit], contents: dict[int, _CommitContent]) -> StreamFacts | Unknown:
+    """The applications that wrote with transactions, and how far the newest commit of each is behind the version. commits: newest
+    first. contents: by version."""
     try:
         transactions = snapshot.set_transactions()
     except CorruptTableError as error:
         return Unknown(error.message)
-    by_app: dict[str, Commit] = {}
+    newest_commits: dict[str, Commit] = {}
     is_complete = True  # whether all newer commits were read: otherwise a stream may be in one that was not read
-    unread = None
+    unread_version = None
     for commit in commits:
         streams = contents[commit.version].streams
         if streams is None:
-            is_complete, unread = False, commit.version
+            is_complete, unread_version = False, commit.version
             break
         for app_id in streams:
-            by_app.setdefault(app_id, commit)  # the newest commit of the application: commits come newest first
-    oldest = commits[-1].version if commits else snapshot.version
-    until = f"commit {unread}, which was not read" if not is_complete else f"commit {oldest}, the oldest that was looked at"
+            newest_commits.setdefault(app_id, commit)  # the newest commit of the application: commits come newest first
+    oldest_version = commits[-1].version if commits else snapshot.version
+    oldest_read = (
+        f"commit {unread_version}, which was not read"
+        if not is_complete
+        else f"commit {oldest_version}, the oldest that was looked at"
+    )
     newest = commits[0] if commits else None
 
     def stream(transaction: SetTransaction) -> Stream:
-        commit = by_app.get(transaction.app_id)
+        commit = newest_commits.get(transaction.app_id)
         if commit is None or newest is None:
-            version_lag: int | Unknown = Unknown(f"its commit is not newer than {until}")
+            version_lag: int | Unknown = Unknown(f"its commit is not newer than {oldest_read}")
             return Stream(transaction.app_id, transaction.version, transaction.last_updated_ms, None, version_lag, version_lag)
         return Stream(
             transaction.app_id,
@@ -195,5 +203,6 @@ def _streams(snapshot: Snapshot, commits: Sequence[Commit], contents: dict[int, 
 
 
 def _lag(stream: Stream) -> float:
-    """An unknown lag counts as the largest: the stream's commit is older than all commits that were read."""
+    """The versions that a stream is behind, to sort by. An unknown lag counts as the largest: the stream's commit is older than
+    all commits that were read."""
     return float("inf") if isinstance(stream.versions_behind, Unknown) else stream.versions_behind

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from delta_py.errors import DeltaError, readable
 
 T = TypeVar("T")
-_LONG = pa.decimal128(19, 0)  # holds any 64-bit integer; a sum has 38 digits
+_LONG_AS_DECIMAL = pa.decimal128(19, 0)  # holds any 64-bit integer; a sum has 38 digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,13 @@ def known(step: Callable[[], T]) -> T | Unknown:
 
 def total(values: pa.Array | pa.ChunkedArray) -> int:
     """The sum of 64-bit integers of any size, without nulls."""
-    return int(pc.sum(values.cast(_LONG)).as_py() or 0)
+    return int(pc.sum(values.cast(_LONG_AS_DECIMAL)).as_py() or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """timestamp_ms: of the version. columns: top-level columns of the schema. features: named by the protocol, sorted."""
+    """timestamp_ms: of the version. min_reader, min_writer: versions of the protocol. columns: the number of top-level columns of
+    the schema. features: named by the protocol, sorted."""
 
     root: str
     name: str | None
@@ -87,7 +88,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class OperationTotals:
-    """Totals of the commits that were read. files and bytes: None if those of one of them are not known."""
+    """Totals of the commits of one operation that were read. files and bytes: None if those of one of them are not known."""
 
     operation: str | None
     commits: int
@@ -100,7 +101,7 @@ class OperationTotals:
 
 @dataclass(frozen=True, slots=True)
 class WriterTotals:
-    """As OperationTotals."""
+    """Totals of the commits of one engine and user, as far as commits were read."""
 
     engine: str | None
     user: str | None
@@ -162,7 +163,8 @@ class SizeBin:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeDebt:
-    """What OPTIMIZE would do now: the files that it would rewrite, and the number of files that it would write, one per bin."""
+    """The work of OPTIMIZE if it ran now: the files that it would rewrite, and the number of files that it would write, one per
+    bin."""
 
     files: int
     bytes: int
@@ -332,6 +334,8 @@ class LogFacts:
 
 @dataclass(frozen=True, slots=True)
 class VacuumReason:
+    """The files that VACUUM would delete for one reason."""
+
     reason: str
     files: int
     bytes: int
@@ -412,15 +416,15 @@ class TableFacts:
     def to_json(self) -> str:
         """One JSON object by the names here; an unknown fact is an object `{"unknown": why}`. Whole numbers beyond 64 bits are
         floats."""
-        return orjson.dumps(_of_json(asdict(self)), option=orjson.OPT_INDENT_2).decode()
+        return orjson.dumps(_without_huge_numbers(asdict(self)), option=orjson.OPT_INDENT_2).decode()
 
 
-def _of_json(value: Any) -> Any:
+def _without_huge_numbers(value: Any) -> Any:
     """The value without numbers that JSON's readers do not represent: they become floats."""
     if isinstance(value, dict):
-        return {name: _of_json(inner) for name, inner in value.items()}
+        return {name: _without_huge_numbers(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_of_json(inner) for inner in value]
+        return [_without_huge_numbers(inner) for inner in value]
     if type(value) is int and value.bit_length() > 63:
         return float(value) if value.bit_length() < 1_000 else asdict(Unknown("a number of more than 300 digits"))
     return value

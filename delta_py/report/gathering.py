@@ -25,7 +25,7 @@ from delta_py.statistics.stats import FileStats, concat_stats
 from delta_py.types.schema import Path
 
 T = TypeVar("T")
-_STATE = ("path", "partition_values", "size", "deletion_vector")
+_FILE_COLUMNS = ("path", "partition_values", "size", "deletion_vector")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,43 +42,47 @@ class ReportRequest:
 
 
 def gather(snapshot: Snapshot, request: ReportRequest | None = None) -> TableFacts:
-    """Facts that cannot be read are Unknown with the reason. Memory: the live files' names, sizes, partition values and
-    the bounds of some columns, at most skipping_facts.MOST_COLUMNS."""
+    """All facts of a table, and the advice that follows from them. Facts that cannot be read are Unknown with the reason. Memory:
+    the live files' names, sizes, partition values and the bounds of some columns, at most skipping_facts.MOST_COLUMNS."""
     request = request or ReportRequest()
     now_ms = time.time_ns() // 1_000_000 if request.now_ms is None else request.now_ms
-    both = known(lambda: commit_facts(snapshot, request.commits))
+    commits_and_streams = known(lambda: commit_facts(snapshot, request.commits))
     commits: CommitFacts | Unknown
     streams: StreamFacts | Unknown
-    commits, streams = (both, both) if isinstance(both, Unknown) else both
+    commits, streams = (
+        (commits_and_streams, commits_and_streams) if isinstance(commits_and_streams, Unknown) else commits_and_streams
+    )
     z_order = () if isinstance(commits, Unknown) else commits.z_order
     paths = columns_to_look_at(snapshot, z_order, request.filtered)
-    state = known(lambda: _state(snapshot, paths))
-    live = None if isinstance(state, Unknown) else state[0]["path"]
+    live_files = known(lambda: _read_live_files(snapshot, paths))
+    live_paths = None if isinstance(live_files, Unknown) else live_files[0]["path"]
 
-    def of_files(show: Callable[[pa.Table, FileStats], T]) -> T | Unknown:
-        """Facts about the live files, which were read once for all of them."""
-        return state if isinstance(state, Unknown) else known(lambda: show(*state))
+    def facts_of_files(gather_part: Callable[[pa.Table, FileStats], T]) -> T | Unknown:
+        """A part about the live files, which are read once for all such parts. Unknown if they could not be read."""
+        return live_files if isinstance(live_files, Unknown) else known(lambda: gather_part(*live_files))
 
     facts = TableFacts(
         generated_ms=now_ms,
         identity=_identity(snapshot),
         commits=commits,
-        files=of_files(lambda files, stats: file_facts(snapshot, files, stats.num_records)),
-        partitions=of_files(lambda files, _: partition_facts(snapshot, files)) if snapshot.config.partition_columns else None,
-        vectors=of_files(lambda files, stats: vector_facts(snapshot, files, stats.num_records)),
-        skipping=of_files(lambda _, stats: skipping_facts(snapshot, paths, stats, z_order, request.filtered)),
+        files=facts_of_files(lambda files, stats: file_facts(snapshot, files, stats.num_records)),
+        partitions=facts_of_files(lambda files, _: partition_facts(snapshot, files))
+        if snapshot.config.partition_columns
+        else None,
+        vectors=facts_of_files(lambda files, stats: vector_facts(snapshot, files, stats.num_records)),
+        skipping=facts_of_files(lambda _, stats: skipping_facts(snapshot, paths, stats, z_order, request.filtered)),
         log=known(lambda: log_facts(snapshot, check=request.check_log)),
-        retention=known(lambda: retention_facts(snapshot, live, commits, now_ms, vacuum=request.vacuum)),
+        retention=known(lambda: retention_facts(snapshot, live_paths, commits, now_ms, vacuum=request.vacuum)),
         streams=streams,
     )
     return replace(facts, advice=advice(facts, snapshot.store.root))
 
 
-def _state(snapshot: Snapshot, paths: list[Path]) -> tuple[pa.Table, FileStats]:
-    """The live files, and their statistics in the same order."""
+def _read_live_files(snapshot: Snapshot, paths: list[Path]) -> tuple[pa.Table, FileStats]:
+    """The live files, and their statistics in the same order. paths: the columns whose bounds are read."""
     batches = list(bounded_batches(snapshot, paths))
-    schema = pa.schema([FILE_SCHEMA.field(name) for name in _STATE])
-    table = pa.Table.from_batches([batch.files.select(list(_STATE)) for batch in batches], schema)
+    schema = pa.schema([FILE_SCHEMA.field(name) for name in _FILE_COLUMNS])
+    table = pa.Table.from_batches([batch.files.select(list(_FILE_COLUMNS)) for batch in batches], schema)
     return table, concat_stats([batch.stats for batch in batches if batch.stats is not None])
 
 
@@ -86,13 +90,13 @@ def _identity(snapshot: Snapshot) -> Identity:
     protocol, metadata = snapshot.protocol, snapshot.metadata
     checkpoint = snapshot.segment.checkpoint
     # The part of the log that the protocol and the metadata come from; a version checksum contains both.
-    where = f"the commits 0 to {snapshot.version}"
+    log_source = f"the commits 0 to {snapshot.version}"
     if checkpoint is not None:
-        where = f"the checkpoint of version {checkpoint.version}"
+        log_source = f"the checkpoint of version {checkpoint.version}"
         if snapshot.segment.commits:
-            where += f" and the commits {checkpoint.version + 1} to {snapshot.version}"
+            log_source += f" and the commits {checkpoint.version + 1} to {snapshot.version}"
     if snapshot.checksum is not None:
-        where = f"the version checksum {snapshot.checksum.path}"
+        log_source = f"the version checksum {snapshot.checksum.path}"
     timestamp = known(lambda: snapshot.timestamp_ms)
     return Identity(
         root=readable(snapshot.table_root),
@@ -109,5 +113,5 @@ def _identity(snapshot: Snapshot) -> Identity:
         partition_columns=tuple(snapshot.config.partition_columns),
         clustering_columns=known(lambda: clustering_columns(snapshot.schema, snapshot.clustering_domain())),
         properties=dict(metadata.configuration),
-        source=f"metaData and protocol actions of {where}; time of {LOG_DIRECTORY}/{commit_file_name(snapshot.version)}",
+        source=f"metaData and protocol actions of {log_source}; time of {LOG_DIRECTORY}/{commit_file_name(snapshot.version)}",
     )

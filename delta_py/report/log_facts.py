@@ -35,13 +35,14 @@ from delta_py.vacuum.vacuum import Vacuum, VacuumRequest
 
 
 def log_facts(snapshot: Snapshot, *, check: bool) -> LogFacts:
-    """check: look for faults, as FSCK does, which reads every checkpoint. Raises OSError if the log cannot be listed."""
+    """Facts about the state of the log. check: look for faults, as FSCK does, which reads every checkpoint. Raises OSError if the
+    log cannot be listed."""
     store, segment = snapshot.store, snapshot.segment
     listing = list_log(store, 0)
     versions = sorted(listing.commits)
     checkpoint = segment.checkpoint
     to_load = [*(checkpoint.files if checkpoint else ()), *segment.replay_files()]
-    state, detail = _checksum(snapshot)
+    checksum_state, checksum_detail = _checksum_state(snapshot)
     return LogFacts(
         newest_version=max(versions),
         earliest_version=known(lambda: available_versions(store)[0]),
@@ -59,8 +60,8 @@ def log_facts(snapshot: Snapshot, *, check: bool) -> LogFacts:
         compactions=len(listing.compactions),
         compactions_in_use=len(segment.compactions),
         checksums=len(listing.checksums),
-        checksum=state,
-        checksum_detail=detail,
+        checksum=checksum_state,
+        checksum_detail=checksum_detail,
         files_to_load=len(to_load),
         bytes_to_load=sum(file.size_bytes for file in to_load),
         faults=known(lambda: _faults(snapshot)) if check else Unknown("not requested: the check of the log"),
@@ -77,12 +78,13 @@ def _last_checkpoint(snapshot: Snapshot) -> int | Unknown | None:
     return Unknown(f"{LAST_CHECKPOINT_PATH} is damaged") if is_there else None
 
 
-def _checksum(snapshot: Snapshot) -> tuple[str | Unknown, str | None]:
-    """The state of the version's checksum, as in LogFacts, and its fault; None if it has none."""
+def _checksum_state(snapshot: Snapshot) -> tuple[str | Unknown, str | None]:
+    """(the state of the version's checksum, its fault or None). The state is `agrees`, `contradicts`, `damaged`, `older form` or
+    `none`."""
     file = snapshot.segment.checksum
     if file is None:
         return "none", None
-    if snapshot.checksum is None:
+    if snapshot.checksum is None:  # the file exists, and could not be used
         damage = known(lambda: damage_of(snapshot.store, file))
         if isinstance(damage, Unknown):
             return damage, None
@@ -97,6 +99,7 @@ def _checksum(snapshot: Snapshot) -> tuple[str | Unknown, str | None]:
 
 
 def _faults(snapshot: Snapshot) -> tuple[Fault, ...]:
+    """The faults that FSCK finds in the log."""
     rows = LogCheck(snapshot.store).faults()
     return tuple(Fault(row["kind"], row["path"], row["version"], row["reason"], row["can_repair"]) for row in rows)
 
@@ -105,16 +108,18 @@ def _faults(snapshot: Snapshot) -> tuple[Fault, ...]:
 
 
 def retention_facts(
-    snapshot: Snapshot, live: pa.ChunkedArray | None, commits: CommitFacts | Unknown, now_ms: int, *, vacuum: bool
+    snapshot: Snapshot, live_paths: pa.ChunkedArray | None, commits: CommitFacts | Unknown, now_ms: int, *, vacuum: bool
 ) -> RetentionFacts:
-    """live: the paths of the live files, None if they are not known. vacuum: run VACUUM as a dry run, which lists the
-    table's directories."""
+    """Facts about removed files, and what VACUUM would delete. live_paths: of the live files, None if they are not known.
+    vacuum: run VACUUM as a dry run, which lists the table's directories."""
     properties = snapshot.config.properties
     deleted_file_ms = known(lambda: retention_ms(properties, DELETED_FILE_RETENTION))
-    numbers: tuple[int | Unknown, ...] | Unknown = Unknown("the live files are not known")
-    if live is not None:
-        numbers = known(lambda: _tombstones(snapshot, live, deleted_file_ms, now_ms))
-    count, size, without_size, without_time, expired, expired_size = [numbers] * 6 if isinstance(numbers, Unknown) else numbers
+    tombstone_numbers: tuple[int | Unknown, ...] | Unknown = Unknown("the live files are not known")
+    if live_paths is not None:
+        tombstone_numbers = known(lambda: _tombstones(snapshot, live_paths, deleted_file_ms, now_ms))
+    count, size, without_size, without_time, expired, expired_size = (
+        [tombstone_numbers] * 6 if isinstance(tombstone_numbers, Unknown) else tombstone_numbers
+    )
     last_vacuum: int | Unknown | None
     if isinstance(commits, Unknown):
         last_vacuum = commits
@@ -135,7 +140,7 @@ def retention_facts(
         expired_bytes=expired_size,
         last_vacuum_version=known(lambda: read_last_vacuum(snapshot.store)),
         last_vacuum_ms=last_vacuum,
-        vacuum=known(lambda: _debt(snapshot, now_ms))
+        vacuum=known(lambda: _vacuum_debt(snapshot, now_ms))
         if vacuum
         else Unknown("not requested: report(vacuum=True) makes a dry run"),
         source=f"remove actions of version {snapshot.version}: deletionTimestamp and size; table properties; {LAST_VACUUM_PATH}",
@@ -143,32 +148,33 @@ def retention_facts(
 
 
 def _tombstones(
-    snapshot: Snapshot, live: pa.ChunkedArray, deleted_file_ms: int | Unknown, now_ms: int
+    snapshot: Snapshot, live_paths: pa.ChunkedArray, deleted_file_ms: int | Unknown, now_ms: int
 ) -> tuple[int | Unknown, ...]:
     """Six facts about the removed files that are not live again: their number, their bytes, the number without a size, the number
     without a time, the number of expired ones, and the bytes of these. A file that was removed more than once counts once.
 
-    live: the paths of the live files. deleted_file_ms: how long removed files are retained.
+    live_paths: of the live files. deleted_file_ms: how long removed files are retained.
     """
     removed = snapshot.tombstones()
-    removed = removed.filter(pc.invert(pc.is_in(removed["path"], live.combine_chunks())))
-    once = removed.group_by("path").aggregate([("size", "max"), ("deletion_timestamp", "max")])
-    sizes, times = once["size_max"], once["deletion_timestamp_max"]
-    first = (once.num_rows, _total(sizes), sizes.null_count, times.null_count)
+    removed = removed.filter(pc.invert(pc.is_in(removed["path"], live_paths.combine_chunks())))
+    unique_files = removed.group_by("path").aggregate([("size", "max"), ("deletion_timestamp", "max")])
+    sizes, times = unique_files["size_max"], unique_files["deletion_timestamp_max"]
+    independent_of_time = (unique_files.num_rows, _total(sizes), sizes.null_count, times.null_count)
     if isinstance(deleted_file_ms, Unknown):
-        return (*first, deleted_file_ms, deleted_file_ms)
+        return (*independent_of_time, deleted_file_ms, deleted_file_ms)
     expired = pc.fill_null(pc.less(times, now_ms - deleted_file_ms), False)
-    return (*first, pc.sum(expired).as_py() or 0, _total(sizes.filter(expired)))
+    return (*independent_of_time, pc.sum(expired).as_py() or 0, _total(sizes.filter(expired)))
 
 
 def _total(sizes: pa.ChunkedArray) -> int | Unknown:
-    """Unknown if one size is unknown: a partial sum would be read as the total."""
+    """The sum of the sizes. Unknown if one of them is: a partial sum would be read as the total."""
     if sizes.null_count:
         return Unknown(f"{sizes.null_count:,} of {len(sizes):,} remove actions have no size")
     return total(sizes)
 
 
-def _debt(snapshot: Snapshot, now_ms: int) -> VacuumDebt:
+def _vacuum_debt(snapshot: Snapshot, now_ms: int) -> VacuumDebt:
+    """The files that VACUUM would delete now; nothing is deleted."""
     removable_files = Vacuum.begin(snapshot.store, VacuumRequest(), lambda: now_ms).find()
     groups = removable_files.group_by("reason").aggregate([("size", "count"), ("size", "sum")]).sort_by("reason").to_pylist()
     reasons = tuple(VacuumReason(row["reason"], row["size_count"], row["size_sum"] or 0) for row in groups)

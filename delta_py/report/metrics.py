@@ -21,7 +21,7 @@ from delta_py.visible_text import visible
 Value: TypeAlias = "int | float | Unknown | None"
 _PREFIX = "pydelta_table_"
 _LONGEST_LABEL = 400
-_AGREES = {"agrees": 1, "damaged": 0, "contradicts": 0}  # a checksum in another state cannot be compared
+_CHECKSUM_VALUES = {"agrees": 1, "damaged": 0, "contradicts": 0}  # a checksum in another state cannot be compared
 
 
 class HasSnapshot(Protocol):
@@ -42,8 +42,8 @@ class Metric:
 
 
 def metrics_text(table: HasSnapshot, *, vacuum: bool = False, check_log: bool = True) -> str:
-    """vacuum: run VACUUM as a dry run, which lists the table's directories. check_log: look for faults in the
-    log, which reads every checkpoint. The text ends with a line end."""
+    """The facts of a table as text, which ends with a line end. vacuum: run VACUUM as a dry run, which lists the table's
+    directories. check_log: look for faults in the log, which reads every checkpoint."""
     return text_of(gather(table.snapshot, ReportRequest(vacuum=vacuum, check_log=check_log)))
 
 
@@ -51,7 +51,7 @@ def text_of(facts: TableFacts) -> str:
     """The facts of an existing report as text. It ends with a line end."""
     all_metrics = metrics(facts)
     lines = [line for metric in all_metrics for line in _lines(metric, facts.identity.root)]
-    lines += _lines(_unknown(all_metrics), facts.identity.root)
+    lines += _lines(_unknown_samples(all_metrics), facts.identity.root)
     return "\n".join(lines) + "\n"
 
 
@@ -88,18 +88,19 @@ def _label(text: str) -> str:
 
 
 def _number(value: int | float) -> str:
+    """A value as Prometheus reads it. repr keeps all digits of a float."""
     return str(value) if isinstance(value, int) else repr(float(value))
 
 
-def _unknown(all_metrics: Sequence[Metric]) -> Metric:
-    """Which samples are not known."""
-    missing = [
+def _unknown_samples(all_metrics: Sequence[Metric]) -> Metric:
+    """The metric that names the samples without a known value."""
+    samples = [
         ({"metric": _PREFIX + metric.name, **labels}, 1)
         for metric in all_metrics
         for labels, value in metric.samples
         if isinstance(value, Unknown)
     ]
-    return Metric("unknown", "1 for each metric whose value is unknown; that metric has no sample", missing)
+    return Metric("unknown", "1 for each metric whose value is unknown; that metric has no sample", samples)
 
 
 # ---------------------------------------------------------------- the metrics
@@ -108,18 +109,19 @@ def _unknown(all_metrics: Sequence[Metric]) -> Metric:
 def metrics(facts: TableFacts) -> list[Metric]:
     """The metrics in the order of the page."""
     return [
-        *_state(facts),
-        *_commits(facts),
-        *_files(facts),
-        *_skipping(facts),
-        *_vectors(facts),
-        *_log(facts),
-        *_retention(facts),
-        *_streams(facts),
+        *_version_metrics(facts),
+        *_commit_metrics(facts),
+        *_file_metrics(facts),
+        *_skipping_metrics(facts),
+        *_vector_metrics(facts),
+        *_log_metrics(facts),
+        *_retention_metrics(facts),
+        *_stream_metrics(facts),
     ]
 
 
-def _one(name: str, help: str, value: Value) -> Metric:
+def _metric(name: str, help: str, value: Value) -> Metric:
+    """A metric with one sample, without labels of its own."""
     return Metric(name, help, [({}, value)])
 
 
@@ -128,77 +130,80 @@ def _seconds(value: int | Unknown | None) -> Value:
     return value / 1_000 if isinstance(value, int) else value
 
 
-def _of(part: object, name: str) -> Value:
+def _field(part: object, name: str) -> Value:
     """A field of a part of the facts, or Unknown if the part is unknown."""
     value: Value = part if isinstance(part, Unknown) else getattr(part, name)
     return value
 
 
-def _state(facts: TableFacts) -> list[Metric]:
+def _version_metrics(facts: TableFacts) -> list[Metric]:
     identity = facts.identity
     return [
-        _one("version", "version that the metrics describe", identity.version),
-        _one("commit_timestamp_seconds", "time of that version's commit, since 1970", _seconds(identity.timestamp_ms)),
-        _one("reader_version", "minReaderVersion of the protocol action", identity.min_reader),
-        _one("writer_version", "minWriterVersion of the protocol action", identity.min_writer),
-        _one("advice", "pieces of advice in the report", len(facts.advice)),
+        _metric("version", "version that the metrics describe", identity.version),
+        _metric("commit_timestamp_seconds", "time of that version's commit, since 1970", _seconds(identity.timestamp_ms)),
+        _metric("reader_version", "minReaderVersion of the protocol action", identity.min_reader),
+        _metric("writer_version", "minWriterVersion of the protocol action", identity.min_writer),
+        _metric("advice", "pieces of advice in the report", len(facts.advice)),
     ]
 
 
-def _commits(facts: TableFacts) -> list[Metric]:
+def _commit_metrics(facts: TableFacts) -> list[Metric]:
     commits = facts.commits
     if isinstance(commits, Unknown):
-        return [_one("log_commits", "commits in the log, up to the version", commits)]
+        return [_metric("log_commits", "commits in the log, up to the version", commits)]
     by_operation = [({"operation": total.operation or ""}, total) for total in commits.by_operation]
-    looked_at = "of the newest commits, by operation (commitInfo)"
+    scope_text = "of the newest commits, by operation (commitInfo)"
     return [
-        _one("log_commits", "commits in the log, up to the version", commits.in_log),
-        _one("commits_looked_at", "newest commits that the metrics by operation describe", len(commits.commits)),
-        Metric("operation_commits", f"commits {looked_at}", [(labels, total.commits) for labels, total in by_operation]),
+        _metric("log_commits", "commits in the log, up to the version", commits.in_log),
+        _metric("commits_looked_at", "newest commits that the metrics by operation describe", len(commits.commits)),
+        Metric("operation_commits", f"commits {scope_text}", [(labels, total.commits) for labels, total in by_operation]),
         Metric(
             "operation_added_bytes",
-            f"bytes of the add actions {looked_at}",
+            f"bytes of the add actions {scope_text}",
             [(labels, _or_unknown(total.bytes_added, "a commit was not read")) for labels, total in by_operation],
         ),
         Metric(
             "operation_last_timestamp_seconds",
-            f"time of the last commit {looked_at}",
+            f"time of the last commit {scope_text}",
             [(labels, total.last_timestamp_ms / 1_000) for labels, total in by_operation],
         ),
     ]
 
 
 def _or_unknown(value: int | None, why: str) -> Value:
+    """In the facts None means that a total is not known; as a sample it would mean that the fact does not apply."""
     return Unknown(why) if value is None else value
 
 
-def _files(facts: TableFacts) -> list[Metric]:
+def _file_metrics(facts: TableFacts) -> list[Metric]:
     files, partitions = facts.files, facts.partitions
     optimize = files if isinstance(files, Unknown) else files.optimize
     file_metrics = [
-        _one("files", "live files (add actions)", _of(files, "count")),
-        _one("size_bytes", "bytes of the live files (add actions: size)", _of(files, "bytes")),
-        _one("rows", "rows, without deleted rows (stats.numRecords, deletionVector.cardinality)", _of(files, "rows")),
-        _one("target_file_bytes", "file size that OPTIMIZE aims at (delta.targetFileSize)", _of(files, "target_bytes")),
-        _one("small_files", "live files below the target size", _of(files, "small_count")),
-        _one("small_files_bytes", "bytes of the live files below the target size", _of(files, "small_bytes")),
-        _one("optimize_files", "files that OPTIMIZE would rewrite now", _of(optimize, "files")),
-        _one("optimize_bytes", "bytes of the files that OPTIMIZE would rewrite now", _of(optimize, "bytes")),
+        _metric("files", "live files (add actions)", _field(files, "count")),
+        _metric("size_bytes", "bytes of the live files (add actions: size)", _field(files, "bytes")),
+        _metric("rows", "rows, without deleted rows (stats.numRecords, deletionVector.cardinality)", _field(files, "rows")),
+        _metric("target_file_bytes", "file size that OPTIMIZE aims at (delta.targetFileSize)", _field(files, "target_bytes")),
+        _metric("small_files", "live files below the target size", _field(files, "small_count")),
+        _metric("small_files_bytes", "bytes of the live files below the target size", _field(files, "small_bytes")),
+        _metric("optimize_files", "files that OPTIMIZE would rewrite now", _field(optimize, "files")),
+        _metric("optimize_bytes", "bytes of the files that OPTIMIZE would rewrite now", _field(optimize, "bytes")),
     ]
     if partitions is not None:
         file_metrics += [
-            _one("partitions", "partitions with live files (partitionValues)", _of(partitions, "count")),
-            _one(
-                "partition_skew_ratio", "bytes of the largest partition divided by those of the median", _of(partitions, "skew")
+            _metric("partitions", "partitions with live files (partitionValues)", _field(partitions, "count")),
+            _metric(
+                "partition_skew_ratio",
+                "bytes of the largest partition divided by those of the median",
+                _field(partitions, "skew"),
             ),
         ]
     return file_metrics
 
 
-def _skipping(facts: TableFacts) -> list[Metric]:
+def _skipping_metrics(facts: TableFacts) -> list[Metric]:
     skipping = facts.skipping
     if isinstance(skipping, Unknown):
-        return [_one("column_point_share_ratio", "share of the files that a query for one value of a column reads", skipping)]
+        return [_metric("column_point_share_ratio", "share of the files that a query for one value of a column reads", skipping)]
     why = "no file has minima and maxima of the column"
 
     def shares(name: str) -> list[tuple[Mapping[str, str], Value]]:
@@ -207,76 +212,82 @@ def _skipping(facts: TableFacts) -> list[Metric]:
             for column in skipping.columns
         ]
 
-    of_files = "of a column reads (stats.minValues, maxValues)"
+    query_text = "of a column reads (stats.minValues, maxValues)"
     return [
-        Metric("column_point_share_ratio", f"share of the files that a query for one value {of_files}", shares("point_share")),
+        Metric("column_point_share_ratio", f"share of the files that a query for one value {query_text}", shares("point_share")),
         Metric(
             "column_range_share_ratio",
-            f"share of the files that a query for a tenth of the values {of_files}",
+            f"share of the files that a query for a tenth of the values {query_text}",
             shares("range_share"),
         ),
     ]
 
 
-def _vectors(facts: TableFacts) -> list[Metric]:
+def _vector_metrics(facts: TableFacts) -> list[Metric]:
     vectors = facts.vectors
     return [
-        _one("deletion_vector_files", "live files with a deletion vector", _of(vectors, "files")),
-        _one("deleted_rows", "rows that deletion vectors delete (cardinality)", _of(vectors, "deleted_rows")),
-        _one("mostly_deleted_files", "files with so many deleted rows that OPTIMIZE rewrites them", _of(vectors, "beyond")),
+        _metric("deletion_vector_files", "live files with a deletion vector", _field(vectors, "files")),
+        _metric("deleted_rows", "rows that deletion vectors delete (cardinality)", _field(vectors, "deleted_rows")),
+        _metric("mostly_deleted_files", "files with so many deleted rows that OPTIMIZE rewrites them", _field(vectors, "beyond")),
     ]
 
 
-def _log(facts: TableFacts) -> list[Metric]:
+def _log_metrics(facts: TableFacts) -> list[Metric]:
     log = facts.log
-    faults: list[tuple[Mapping[str, str], Value]]
+    fault_samples: list[tuple[Mapping[str, str], Value]]
     if isinstance(log, Unknown):
-        faults = [({}, log)]
+        fault_samples = [({}, log)]
     elif isinstance(log.faults, Unknown):
-        faults = [({}, log.faults)]
+        fault_samples = [({}, log.faults)]
     else:
         kinds = sorted({fault.kind for fault in log.faults})
-        faults = [({"kind": kind}, sum(fault.kind == kind for fault in log.faults)) for kind in kinds] or [({}, 0)]
-    state: Value = log if isinstance(log, Unknown) else None
+        fault_samples = [({"kind": kind}, sum(fault.kind == kind for fault in log.faults)) for kind in kinds] or [({}, 0)]
+    checksum_agrees: Value = log if isinstance(log, Unknown) else None
     if not isinstance(log, Unknown):
-        state = log.checksum if isinstance(log.checksum, Unknown) else _AGREES.get(log.checksum)
+        checksum_agrees = log.checksum if isinstance(log.checksum, Unknown) else _CHECKSUM_VALUES.get(log.checksum)
     return [
-        _one("log_bytes", "bytes of the commits in the log", _of(log, "commit_bytes")),
-        _one("log_earliest_version", "oldest version that can be read", _of(log, "earliest_version")),
-        _one("log_checkpoint_version", "version of the newest checkpoint, up to the version", _of(log, "newest_checkpoint")),
-        _one("log_commits_since_checkpoint", "commits after the checkpoint that are read", _of(log, "commits_since_checkpoint")),
-        _one("log_load_bytes", "bytes of the log's files that are read to load the version", _of(log, "bytes_to_load")),
-        _one("log_gaps", "ranges of commits that are missing", log if isinstance(log, Unknown) else len(log.gaps)),
-        _one("log_checksum_agrees", "whether the version checksum agrees with the log; absent without one", state),
-        Metric("log_faults", "faults that FSCK finds in the log, by kind", faults),
+        _metric("log_bytes", "bytes of the commits in the log", _field(log, "commit_bytes")),
+        _metric("log_earliest_version", "oldest version that can be read", _field(log, "earliest_version")),
+        _metric(
+            "log_checkpoint_version", "version of the newest checkpoint, up to the version", _field(log, "newest_checkpoint")
+        ),
+        _metric(
+            "log_commits_since_checkpoint", "commits after the checkpoint that are read", _field(log, "commits_since_checkpoint")
+        ),
+        _metric("log_load_bytes", "bytes of the log's files that are read to load the version", _field(log, "bytes_to_load")),
+        _metric("log_gaps", "ranges of commits that are missing", log if isinstance(log, Unknown) else len(log.gaps)),
+        _metric("log_checksum_agrees", "whether the version checksum agrees with the log; absent without one", checksum_agrees),
+        Metric("log_faults", "faults that FSCK finds in the log, by kind", fault_samples),
     ]
 
 
-def _retention(facts: TableFacts) -> list[Metric]:
+def _retention_metrics(facts: TableFacts) -> list[Metric]:
     retention = facts.retention
     vacuum = retention if isinstance(retention, Unknown) else retention.vacuum
     return [
-        _one("deleted_file_retention_seconds", "how long removed files are retained", _seconds_of(retention, "deleted_file_ms")),
-        _one("log_retention_seconds", "how long commits are retained", _seconds_of(retention, "log_ms")),
-        _one("tombstones", "removed files in the log (remove actions)", _of(retention, "tombstones")),
-        _one("tombstones_bytes", "bytes of the removed files in the log (size)", _of(retention, "tombstone_bytes")),
-        _one("tombstones_expired", "removed files in the log whose retention time has passed", _of(retention, "expired")),
-        _one("vacuum_files", "files that VACUUM would delete, by a dry run", _of(vacuum, "files")),
-        _one("vacuum_bytes", "bytes that VACUUM would delete, by a dry run", _of(vacuum, "bytes")),
-        _one("last_vacuum_timestamp_seconds", "time of the newest VACUUM END", _seconds_of(retention, "last_vacuum_ms")),
+        _metric(
+            "deleted_file_retention_seconds", "how long removed files are retained", _field_seconds(retention, "deleted_file_ms")
+        ),
+        _metric("log_retention_seconds", "how long commits are retained", _field_seconds(retention, "log_ms")),
+        _metric("tombstones", "removed files in the log (remove actions)", _field(retention, "tombstones")),
+        _metric("tombstones_bytes", "bytes of the removed files in the log (size)", _field(retention, "tombstone_bytes")),
+        _metric("tombstones_expired", "removed files in the log whose retention time has passed", _field(retention, "expired")),
+        _metric("vacuum_files", "files that VACUUM would delete, by a dry run", _field(vacuum, "files")),
+        _metric("vacuum_bytes", "bytes that VACUUM would delete, by a dry run", _field(vacuum, "bytes")),
+        _metric("last_vacuum_timestamp_seconds", "time of the newest VACUUM END", _field_seconds(retention, "last_vacuum_ms")),
     ]
 
 
-def _seconds_of(part: object, name: str) -> Value:
-    """As _of, for a field in milliseconds."""
-    value = _of(part, name)
+def _field_seconds(part: object, name: str) -> Value:
+    """A field in milliseconds of a part of the facts, in seconds; Unknown if the part is unknown."""
+    value = _field(part, name)
     return value / 1_000 if isinstance(value, int) else value
 
 
-def _streams(facts: TableFacts) -> list[Metric]:
+def _stream_metrics(facts: TableFacts) -> list[Metric]:
     streams = facts.streams
     if isinstance(streams, Unknown):
-        return [_one("stream_versions_behind", "commits since the newest one of a stream", streams)]
+        return [_metric("stream_versions_behind", "commits since the newest one of a stream", streams)]
     by_app = [({"app_id": stream.app_id}, stream) for stream in streams.streams]
     return [
         Metric(

@@ -40,5 +40,5 @@ class Report:
 
 
 def report_of(snapshot: Snapshot, request: ReportRequest | None = None) -> Report:
-    """Facts about the table that are not known are Unknown, with the reason."""
+    """The report about a table's version. Facts that are not known are Unknown, with the reason."""
     return Report(gather(snapshot, request))

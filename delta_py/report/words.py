@@ -32,6 +32,7 @@ def length_text(length_ms: int, parts: int = 2) -> str:
         count, length_ms = divmod(length_ms, unit_ms)
         if count:
             unit_texts.append(count_text(count, noun))
+        # `2 days` is not followed by minutes: units that are left out in between would mislead.
         if len(unit_texts) == parts or (unit_texts and not count):
             break
     return " ".join(unit_texts) or f"{length_ms} ms"
@@ -39,11 +40,11 @@ def length_text(length_ms: int, parts: int = 2) -> str:
 
 def moment_text(timestamp_ms: int) -> str:
     """`2024-01-31 23:59:59 UTC`; a number if Python's calendar lacks the year."""
-    text = time_text(timestamp_ms)
+    text = time_text(timestamp_ms)  # ends with `.000 UTC`
     return text[:-8] + " UTC" if text.endswith(" UTC") else text
 
 
 def day_text(timestamp_ms: int) -> str:
     """`2024-01-31`, or as moment_text."""
-    text = moment_text(timestamp_ms)
+    text = moment_text(timestamp_ms)  # ends with ` 23:59:59 UTC`
     return text[:-13] if text.endswith(" UTC") else text

@@ -79,18 +79,19 @@ def is_name_in_catalog(url: str) -> bool:
 
 
 def address_of(url: str) -> Address:
-    """Raises InvalidOptionError for a URL without a container, or with credentials in it."""
+    """The place that the URL of an object store names. Raises InvalidOptionError for a URL without a container, or with
+    credentials in it."""
     parts, kind = _URL.fullmatch(url), kind_of(url)
     assert parts is not None and kind is not None, "ask kind_of first"
     if not can_be_name(url):
         raise _unusable(shown(url), "It contains characters that no object name can contain.")
     scheme, authority, key = parts[1].lower(), parts[2], parts[3].rstrip("/")
-    if kind == "az" and scheme != "az":
-        named = _AZURE_HOST.fullmatch(authority)
-        if named is None:
+    if kind == "az" and scheme != "az":  # only az:// leaves out the account: abfss://container@account.dfs.core.windows.net/path
+        host_parts = _AZURE_HOST.fullmatch(authority)
+        if host_parts is None:
             raise _unusable(url, f"An {scheme} URL is {scheme}://container@account.dfs.core.windows.net/path.")
-        account, cloud = named["account"].lower(), named["cloud"].lower()
-        return Address(kind, account if cloud == _AZURE_CLOUD else f"{account}.{cloud}", named["container"], key)
+        account, cloud = host_parts["account"].lower(), host_parts["cloud"].lower()
+        return Address(kind, account if cloud == _AZURE_CLOUD else f"{account}.{cloud}", host_parts["container"], key)
     if "@" in authority:
         raise _unusable(url, "Credentials in URLs end up in logs: give them as options or environment variables.")
     if not authority:
@@ -118,7 +119,7 @@ def below(root: str) -> str:
     kind, url = kind_of(root), _URL.fullmatch(root)
     if kind is None or url is None:
         return rf"^(?:file:(?://(?:localhost)?)?)?{_literal(root.rstrip('/'))}/+"
-    schemes = "|".join(scheme for scheme, served in _KINDS.items() if served == kind)
+    schemes = "|".join(scheme for scheme, store_kind in _KINDS.items() if store_kind == kind)
     place = f"{url[2]}/{url[3]}".rstrip("/")
     return rf"^(?:{schemes})://{_literal(place)}/+"
 
@@ -133,19 +134,19 @@ def is_within(root: str, other: str) -> bool:
     """Whether `root` lies below `other`, or is the same place in the sense of is_same_place. `s3://b/t/u` is within `s3://b/t`.
     For local paths, links are followed first. Raises InvalidOptionError as address_of."""
     if kind_of(root) is None or kind_of(other) is None:
-        return kind_of(root) is kind_of(other) and _begins(os.path.realpath(root), os.path.realpath(other))
+        return kind_of(root) is kind_of(other) and _is_or_lies_below(os.path.realpath(root), os.path.realpath(other))
     address, other_address = address_of(root), address_of(other)
-    is_account = address.account == other_address.account or not (address.account and other_address.account)
+    is_same_account = address.account == other_address.account or not (address.account and other_address.account)
     return (
-        is_account
+        is_same_account
         and (address.kind, address.container) == (other_address.kind, other_address.container)
-        and _begins(address.key, other_address.key)
+        and _is_or_lies_below(address.key, other_address.key)
     )
 
 
-def _begins(path: str, other: str) -> bool:
-    """Whether `path` is `other` or lies below it. Everything lies below an empty key, and below `/`."""
-    return f"{path}/".startswith(f"{other}/" if other.strip("/") else "")
+def _is_or_lies_below(path: str, ancestor: str) -> bool:
+    """Whether `path` is `ancestor` or lies below it. Everything lies below an empty key, and below `/`."""
+    return f"{path}/".startswith(f"{ancestor}/" if ancestor.strip("/") else "")
 
 
 def in_reach(root: str, other: str) -> bool:
@@ -161,6 +162,7 @@ def in_reach(root: str, other: str) -> bool:
 
 
 def _literal(text: str) -> str:
+    """A pattern that matches exactly this text: every character as its code point, so that none has a special meaning."""
     return "".join(f"\\x{{{ord(letter):x}}}" for letter in text)
 
 

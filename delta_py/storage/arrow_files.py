@@ -1,4 +1,4 @@
-"""What files of remote stores can do in addition to pyarrow's own methods.
+"""Operations on files of remote stores in addition to pyarrow's own methods.
 
     expect_ranges(source, [(4, 100_000), (900_000, 50_000)])    # fetched at once, then read by pyarrow in any order
     discard(sink)                                               # an unfinished file that must not appear
@@ -73,6 +73,7 @@ def discard(sink: pa.NativeFile) -> None:
 
 
 def is_prefetching(source: pa.NativeFile) -> bool:
+    """Whether expect_ranges has an effect on the file."""
     return isinstance(source, PrefetchingFile)
 
 
@@ -98,5 +99,6 @@ def as_stretches(ranges: Sequence[ByteRange]) -> list[ByteRange]:
 def as_requests(stretch: ByteRange) -> list[ByteRange]:
     """The requests that fetch a stretch: a long stretch needs several."""
     start, length = stretch
-    step = -(-length // -(-length // _LONGEST_REQUEST_BYTES))
-    return [(place, min(step, start + length - place)) for place in range(start, start + length, step)]
+    request_count = -(-length // _LONGEST_REQUEST_BYTES)  # rounded up
+    request_bytes = -(-length // request_count)
+    return [(offset, min(request_bytes, start + length - offset)) for offset in range(start, start + length, request_bytes)]

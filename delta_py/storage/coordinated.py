@@ -1,4 +1,5 @@
-"""CoordinatedStore: the storage of a table whose commits are determined by a ledger.
+"""CoordinatedStore: the storage of a table whose commits are determined by a ledger: a database that says which of the staged
+commits are versions of the table.
 
     put_if_absent("_delta_log/00..7.json")
       bytes -> _delta_log/_staged_commits/00..7.<uuid>.json     nobody reads it there
@@ -57,7 +58,8 @@ T = TypeVar("T")
 
 _log = logging.getLogger("delta_py")
 
-_NOTES = (f"{LEASE_DIRECTORY}/", f"{CLONE_DIRECTORY}/")  # files for VACUUM, which ignores transactions
+# Files that tell VACUUM what it must not delete. They belong to no version of the table.
+_VACUUM_NOTES = (f"{LEASE_DIRECTORY}/", f"{CLONE_DIRECTORY}/")
 
 
 def place_of(root: str) -> str:
@@ -74,14 +76,15 @@ def root_of(place: str) -> str:
     """The root of the table at a place, as `open_store` takes it."""
     if kind_of(place) != "az":
         return place
-    holder, _, key = place.removeprefix("az://").partition("/")
-    container, _, account = holder.partition("@")
+    container_and_account, _, key = place.removeprefix("az://").partition("/")
+    container, _, account = container_and_account.partition("@")
     return f"abfss://{container}@{azure_host(account, 'dfs')}/{key}" if account else place
 
 
 class CoordinatedStore:
-    """file_store: the store without the ledger. url: of the ledger. transaction: a transaction over several tables, in which the
-    table is read and written. Then the table has the state from the transaction's begin, plus the transaction's own changes."""
+    """The store of one coordinated table. file_store: the store without the ledger. url: of the ledger. transaction: a
+    transaction over several tables, in which the table is read and written. Then the table has the state from the transaction's
+    begin, plus the transaction's own changes."""
 
     __slots__ = ("_file_store", "_is_tail_known", "_tail", "_url", "place", "transaction")
 
@@ -150,13 +153,15 @@ class CoordinatedStore:
     # ------------------------------------------------------------ read the log
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
+        """As the store without the ledger. In the log, ratified commits that are not published are listed too, and newer files
+        than the ledger's newest version are not."""
         if directory != LOG_DIRECTORY:
             return self._file_store.list_from(directory, start)
         tail = self.tail()  # before the listing: a commit that is published in the meantime is in both
         if tail is None:
             return self._file_store.list_from(directory, start)
-        staged = [_as_published(commit) for commit in tail.commits if commit_file_name(commit.version) >= start]
-        return _merged(self._file_store.list_from(directory, start), staged, tail.version, tail.base)
+        staged_infos = [_as_published(commit) for commit in tail.commits if commit_file_name(commit.version) >= start]
+        return _merge_listings(self._file_store.list_from(directory, start), staged_infos, tail.version, tail.base)
 
     def read(self, path: str) -> bytes:
         return self._from_either(path, self._file_store.read)
@@ -171,7 +176,8 @@ class CoordinatedStore:
 
     def _from_either(self, path: str, read: Callable[[str], T]) -> T:
         """Read a commit where the ledger says it is staged, or else at its published place: it may have been published since
-        then. If it is at neither place, it may have been ratified since the ledger's last answer."""
+        then. If it is at neither place, it may have been ratified since the ledger's last answer, so this asks the ledger again.
+        A version that is not ratified counts as missing, even if a file has its name. read: takes the path to read from."""
         name = commit_name(path)
         if name is None:
             return read(path)
@@ -188,13 +194,13 @@ class CoordinatedStore:
 
     def _read_commit(self, path: str, read: Callable[[str], T]) -> T:
         """Read the staged commit, or the published one if it was moved there in the meantime."""
-        staged, name, base = self._staged_path(path), commit_name(path), None if self._tail is None else self._tail.base
-        if staged is not None:
+        staged_path, name, base = self._staged_path(path), commit_name(path), None if self._tail is None else self._tail.base
+        if staged_path is not None:
             try:
-                return read(staged)
+                return read(staged_path)
             except FileNotFoundError:
                 if base is not None and name is not None and name.version > base:
-                    raise  # the commit at that place belongs to another writer
+                    raise  # it is the transaction's own commit; a published one of this version belongs to another writer
         return read(path)
 
     # ------------------------------------------------------------ commits
@@ -202,7 +208,7 @@ class CoordinatedStore:
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
         """Put an object. A commit is staged, and then ratified by the ledger."""
         name = commit_name(path)
-        # If the ledger did not know the table, it is asked again: it may know the table now.
+        # If the ledger did not know the table, ask it again: it may know the table now.
         tail = None if name is None else (self.last_tail or self.tail())
         if name is None or tail is None:
             self._check_published(path)
@@ -210,8 +216,8 @@ class CoordinatedStore:
                 self._check_unmanaged()
             # If the ledger is lost, a version checksum proves that a commit was ratified (ratification_evidence.py). So in a
             # coordinated table such a file must survive a failure of the machine.
-            is_ordinary = self._is_tail_known and self._tail is None
-            self._file_store.put_if_absent(path, data, durably=durably or not is_ordinary)
+            is_uncoordinated = self._is_tail_known and self._tail is None
+            self._file_store.put_if_absent(path, data, durably=durably or not is_uncoordinated)
             return
         if name.version == 0 and self._has_no_log():
             raise StorageError(
@@ -221,14 +227,14 @@ class CoordinatedStore:
             )
         if name.version <= tail.version:
             raise FileExistsError(errno.EEXIST, "The version is ratified", path)
-        staged = self.stage(name.version, data)
+        staged_commit = self.stage(name.version, data)
         try:
-            self.ratify([staged])
+            self.ratify([staged_commit])
         except CoordinatorContendedError:
-            self.drop_staged(staged)
+            self.drop_staged(staged_commit)
             raise
         except VersionTakenError as error:
-            self.drop_staged(staged)
+            self.drop_staged(staged_commit)
             if error.message_parameters["version"] is None:  # the ledger does not know the table any more
                 raise OSError(f"{self.root} is not coordinated any more: the commit has to be tried again") from error
             raise FileExistsError(errno.EEXIST, error.message, path) from error
@@ -238,7 +244,8 @@ class CoordinatedStore:
         return False
 
     def _check_unmanaged(self) -> None:
-        """Raises UnsupportedOperationError if nobody may commit to the table without the ledger."""
+        """Called before a commit that the ledger does not ratify. Raises UnsupportedOperationError if nobody may commit to the
+        table without the ledger."""
 
     def ratify(self, staged: Sequence[Ratified]) -> None:
         """Make staged commits versions of the table, or none of them. Raises VersionTakenError, CoordinatorContendedError, and
@@ -258,7 +265,7 @@ class CoordinatedStore:
             commits = (replace(commit, content=None) for commit in staged)  # the content need not stay in memory
             self._tail = replace(tail, version=staged[-1].version, commits=(*tail.commits, *commits))
         else:
-            self._is_tail_known = False
+            self._is_tail_known = False  # the last answer lacks commits of other writers: ask again when it is needed
         publication.later(self)
 
     def check_place(self, version: int) -> None:
@@ -282,8 +289,9 @@ class CoordinatedStore:
             )
 
     def propose(self, version: int, data: bytes, described: bytes) -> None:
-        """Add a commit to the transaction. described: as in Proposed. Raises FileExistsError if the transaction already has a
-        commit of that version; UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
+        """Add a commit to the transaction. described: as in Proposed, what the commit depends on and its content without the
+        version, as JSON. Raises FileExistsError if the transaction already has a commit of that version;
+        UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
         assert self.transaction is not None
         if self.tail() is None:
             cure = "Set its property delta.feature.catalogManaged to supported" if version else "Create it"
@@ -294,16 +302,16 @@ class CoordinatedStore:
                 sql_state="0AKDC",
                 path=self.root,
             )
-        staged = self.stage(version, data)
+        staged_commit = self.stage(version, data)
         try:
-            self.ledger.propose(self.transaction, Proposed(staged, described))
+            self.ledger.propose(self.transaction, Proposed(staged_commit, described))
         except VersionTakenError as error:
-            self.drop_staged(staged)
+            self.drop_staged(staged_commit)
             raise FileExistsError(errno.EEXIST, error.message, f"{LOG_DIRECTORY}/{commit_file_name(version)}") from error
 
     def stage(self, version: int, data: bytes) -> Ratified:
         """Write a commit to the directory of staged commits. Raises OSError, CorruptTableError."""
-        if self.transaction is None:
+        if self.transaction is None:  # other writers may commit the version that a transaction only proposes
             self.check_place(version)
         name = staged_commit_name(version, str(uuid.uuid4()))
         self._file_store.put(f"{STAGED_DIRECTORY}/{name}", data)
@@ -337,55 +345,60 @@ class CoordinatedStore:
 
     def _publish(self, commit: Ratified) -> None:
         """Put a ratified commit to its place in the log, unless it is there already."""
-        staged, place = f"{STAGED_DIRECTORY}/{commit.name}", f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}"
+        staged_path, place = f"{STAGED_DIRECTORY}/{commit.name}", f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}"
         try:
-            if not self._file_store.link(staged, place):
-                self._file_store.put_if_absent(place, self._file_store.read(staged))
+            if not self._file_store.link(staged_path, place):
+                self._file_store.put_if_absent(place, self._file_store.read(staged_path))
         except FileNotFoundError:
             self._file_store.read_range(place, 0, 1)  # another process has published it; raises if that is not so
         except FileExistsError:
-            if not self._is_same(staged, place):
+            if not self._is_same_commit(staged_path, place):
                 raise CorruptTableError(
                     f"{place} of {self.root} is not the commit that the coordinator {self.ledger.shown} has ratified: it was "
                     "written by a writer that did not ask it. The ratified one counts. Move the file away.",
                     version=commit.version,
                 ) from None
 
-    def _is_same(self, staged: str, place: str) -> bool:
+    def _is_same_commit(self, staged_path: str, place: str) -> bool:
+        """Whether the file at a ratified commit's place in the log is that commit. staged_path, place: the paths of both."""
         try:
-            return self._file_store.read(staged) == self._file_store.read(place)
+            return self._file_store.read(staged_path) == self._file_store.read(place)
         except FileNotFoundError:
             return True  # another process has published it, and has deleted the staged file
 
     # ------------------------------------------------------------ everything else
 
     def _check_published(self, path: str) -> None:
-        """Raises StorageError for a checkpoint or a compaction of versions that are not published yet.
-        Protocol: Maintenance Operations on Catalog-managed Tables.
+        """Raises StorageError if the path is that of a checkpoint or a compaction of versions that are not published yet, and
+        cannot be published now; UnsupportedOperationError for a file of the log in a transaction. Protocol: Maintenance
+        Operations on Catalog-managed Tables.
         """
-        directory, _, text = path.rpartition("/")
+        directory, _, file_name = path.rpartition("/")
         self._refuse_in_transaction(path)
-        name = parse_log_name(text) if directory == LOG_DIRECTORY else None
+        name = parse_log_name(file_name) if directory == LOG_DIRECTORY else None
         if name is None or not (name.is_checkpoint or name.kind is LogKind.COMPACTION):
             return
-        newest = name.version if name.end_version is None else name.end_version
-        if self._waits(newest):
+        newest_version = name.version if name.end_version is None else name.end_version
+        if self._is_unpublished(newest_version):
             self.publish()
-        if self._waits(newest):
+        if self._is_unpublished(newest_version):
             raise StorageError(
-                f"Version {newest} of the table at {self.root} is ratified and not yet published, so {path} is not written.",
+                f"Version {newest_version} of the table at {self.root} is ratified and not yet published, so {path} is not "
+                "written.",
                 root=self.root,
                 path=path,
             )
 
-    def _waits(self, version: int) -> bool:
+    def _is_unpublished(self, version: int) -> bool:
         """Whether the version is not published yet."""
         tail = self.tail()
         return tail is not None and bool(tail.commits) and version >= tail.commits[0].version
 
     def _refuse_in_transaction(self, path: str) -> None:
-        is_of_log = path.startswith(f"{LOG_DIRECTORY}/") and not path.startswith(_NOTES)
-        if self.transaction is not None and is_of_log:
+        """Raises UnsupportedOperationError for a file of the log in a transaction, which proposes commits and writes nothing else
+        to the log."""
+        is_file_of_log = path.startswith(f"{LOG_DIRECTORY}/") and not path.startswith(_VACUUM_NOTES)
+        if self.transaction is not None and is_file_of_log:
             raise UnsupportedOperationError(
                 f"{path} of the table at {self.root} would be changed outside of the transaction {self.transaction}, in which "
                 "the table was opened. Nothing was changed. Do it after the transaction.",
@@ -428,21 +441,27 @@ def commit_name(path: str) -> LogName | None:
 
 
 def _as_published(commit: Ratified) -> ObjectInfo:
+    """A ratified commit as a listing shows it once it is published."""
     return ObjectInfo(f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}", commit.size_bytes, commit.time_ms)
 
 
-def _merged(listed: Iterator[ObjectInfo], staged: list[ObjectInfo], newest: int, base: int | None) -> Iterator[ObjectInfo]:
+def _merge_listings(
+    listed_infos: Iterator[ObjectInfo], staged_infos: list[ObjectInfo], newest: int, base: int | None
+) -> Iterator[ObjectInfo]:
     """The objects listed in the log's directory and the ratified commits, in the order of names.
 
     For a commit that is in both lists, the ledger's entry is used. Nothing newer than the version `newest` is listed. base: in a
     transaction, files of other writers that are newer than this are hidden: their versions are not the transaction's.
     """
-    ratified, last = {info.path for info in staged}, newest if base is None else base
-    visible_infos = (info for info in listed if info.path not in ratified and _last_version(info) <= last)
-    return heapq.merge(visible_infos, staged, key=lambda info: info.path.encode())
+    ratified_paths, last_visible = {info.path for info in staged_infos}, newest if base is None else base
+    visible_infos = (
+        info for info in listed_infos if info.path not in ratified_paths and _newest_covered_version(info) <= last_visible
+    )
+    return heapq.merge(visible_infos, staged_infos, key=lambda info: info.path.encode())
 
 
-def _last_version(info: ObjectInfo) -> int:
+def _newest_covered_version(info: ObjectInfo) -> int:
+    """The newest version that a file of the log covers; 0 for other files, so that they are always listed."""
     name = parse_log_name(info.path.rpartition("/")[2])
     if name is None:
         return 0

@@ -38,7 +38,7 @@ def copy_object(source: ObjectStore, source_path: str, target: ObjectStore, path
         if size_bytes is not None and size_bytes != actual_bytes:
             raise OtherSizeError(source_path, size_bytes, actual_bytes)
         if not target.copy_from(source, source_path, path, actual_bytes):
-            _stream(stream, actual_bytes, source_path, target, path)
+            _copy_bytes(stream, actual_bytes, source_path, target, path)
     return actual_bytes
 
 
@@ -52,14 +52,15 @@ def move_object(store: ObjectStore, path: str, new_path: str) -> None:
     """
     if not store.link(path, new_path):
         directory, _, name = new_path.rpartition("/")
-        existing = next(store.list_from(directory, name), None)
-        if existing is not None and existing.path == new_path:
+        next_object = next(store.list_from(directory, name), None)
+        if next_object is not None and next_object.path == new_path:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new_path)
         copy_object(store, path, store, new_path)
     store.delete(path)
 
 
-def _stream(stream: pa.NativeFile, size_bytes: int, source_path: str, target: ObjectStore, path: str) -> None:
+def _copy_bytes(stream: pa.NativeFile, size_bytes: int, source_path: str, target: ObjectStore, path: str) -> None:
+    """Copy the bytes through this process. Raises OtherSizeError if the source ends early; then nothing appears at `path`."""
     sink = target.open_whole(path)
     try:
         for start in range(0, size_bytes, _CHUNK_BYTES):

@@ -21,31 +21,31 @@ def linked_places(root: str) -> Iterator[LinkedPlace]:
     """The targets of the links below a directory, including each intermediate step, if they lie below the directory too. Opens no
     file, and does not follow links to directories. Raises OSError."""
     root = os.path.realpath(root)
-    waiting = [root]
-    while waiting:
+    unread_directories = [root]
+    while unread_directories:
         try:
-            scanned = os.scandir(waiting.pop())
+            entries_of_directory = os.scandir(unread_directories.pop())
         except FileNotFoundError:  # it was deleted since it was listed
             continue
-        with scanned as entries:
+        with entries_of_directory as entries:
             for entry in entries:
                 if entry.is_symlink():
-                    yield from _places(root, entry.path)
+                    yield from _linked_places_of(root, entry.path)
                 elif entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
+                    unread_directories.append(entry.path)
 
 
-def _places(root: str, link: str) -> Iterator[LinkedPlace]:
+def _linked_places_of(root: str, link: str) -> Iterator[LinkedPlace]:
     """The places below the root that the link's steps pass; a link to a directory above the root reaches the root itself."""
-    below = root.rstrip("/") + "/"
-    for place in _steps(link):
-        if place.startswith(below):
-            yield LinkedPlace(link, place.removeprefix(below), os.path.isdir(place))
-        elif below.startswith(place.rstrip("/") + "/"):
+    root_prefix = root.rstrip("/") + "/"
+    for place in _link_targets(link):
+        if place.startswith(root_prefix):
+            yield LinkedPlace(link, place.removeprefix(root_prefix), os.path.isdir(place))
+        elif root_prefix.startswith(place.rstrip("/") + "/"):
             yield LinkedPlace(link, "", True)
 
 
-def _steps(link: str) -> set[str]:
+def _link_targets(link: str) -> set[str]:
     """The paths that a link leads to, also through links that lie elsewhere. A circular link is among them."""
     steps: set[str] = set()
     while True:
@@ -55,6 +55,8 @@ def _steps(link: str) -> set[str]:
             if error.errno not in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR):  # not a link, or no such file
                 raise
             return steps
+        # Only the directory is resolved: if the target is a link itself, it is a step of its own. A target that ends with `..`
+        # has no name that could be a link.
         directory, name = os.path.split(target)
         link = os.path.realpath(target) if name in ("", ".", "..") else os.path.join(os.path.realpath(directory), name)
         if link in steps:

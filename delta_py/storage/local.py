@@ -29,6 +29,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 _WRITE_BYTES = 256 * 1024
 # With these errors the system says that it did not create the link, and never will.
 _REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EMLINK, errno.ENAMETOOLONG}
+# With these errors the file system says that it has no hard links.
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
@@ -92,7 +93,7 @@ class LocalStore:
 
         Raises StorageError.
         """
-        *directories, _ = parts = path.split("/")
+        parts = path.split("/")
         if (
             path.startswith("file:")
             or _URI.match(path)
@@ -105,7 +106,7 @@ class LocalStore:
                 path=path,
             )
         directory = self._root
-        for part in directories:
+        for part in parts[:-1]:
             directory = os.path.join(directory, part)
             if os.path.islink(directory):
                 raise StorageError(
@@ -119,24 +120,28 @@ class LocalStore:
     # ------------------------------------------------------------ reading
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
+        """The files directly in the directory whose names are at least `start`, in the order of the names' bytes."""
         start_bytes, is_ascii = os.fsencode(start), start.isascii()  # compared with an ASCII text, texts sort as their bytes do
         entries = self._scan(directory)
-        listed = [entry for entry in entries if (entry.name >= start if is_ascii else os.fsencode(entry.name) >= start_bytes)]
-        listed.sort(key=lambda entry: os.fsencode(entry.name))
+        chosen_entries = [
+            entry for entry in entries if (entry.name >= start if is_ascii else os.fsencode(entry.name) >= start_bytes)
+        ]
+        chosen_entries.sort(key=lambda entry: os.fsencode(entry.name))
         prefix = f"{directory}/" if directory else ""
-        for entry in listed:
-            info = _info(entry, prefix + entry.name) or _in_place_of_a_file(entry, prefix + entry.name)
+        for entry in chosen_entries:
+            info = _info(entry, prefix + entry.name) or _directory_like_a_file(entry, prefix + entry.name)
             if info is not None:
                 yield info
 
     def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
-        waiting = [directory]
-        while waiting:
-            current = waiting.pop()
-            prefix = f"{current}/" if current else ""
-            for entry in self._scan(current):
+        """All files below the directory, in any order. Links to directories are not entered."""
+        unread_directories = [directory]
+        while unread_directories:
+            current_directory = unread_directories.pop()
+            prefix = f"{current_directory}/" if current_directory else ""
+            for entry in self._scan(current_directory):
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(prefix + entry.name)
+                    unread_directories.append(prefix + entry.name)
                 else:
                     info = _info(entry, prefix + entry.name)
                     if info is not None:
@@ -175,6 +180,7 @@ class LocalStore:
     # ------------------------------------------------------------ writing
 
     def open_output(self, path: str) -> pa.NativeFile:
+        """A stream for a new file, which has its name at once. Its bytes are durable once it is closed."""
         name = self._locate_below_root(path)
         _make_directory(os.path.dirname(name))
         try:
@@ -182,9 +188,10 @@ class LocalStore:
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENXIO):  # a link, a pipe
                 raise
-            raise _not_written(name, error) from error
+            raise _not_written_error(name, error) from error
 
     def open_whole(self, path: str) -> pa.NativeFile:
+        """A stream for a file that gets its name when it is closed."""
         name = self._locate_below_root(path)
         _make_directory(os.path.dirname(name))
         return AbortableFile.over(_WholeFile(name))
@@ -193,6 +200,7 @@ class LocalStore:
         return False
 
     def link(self, path: str, new_path: str) -> bool:
+        """Give a file a second name. False if this is not possible here. Raises FileExistsError if the new name is taken."""
         name, new_name = self._locate_below_root(path), self._locate_below_root(new_path)
         os.lstat(name)  # before a directory is created in vain
         _make_directory(os.path.dirname(new_name))
@@ -207,6 +215,7 @@ class LocalStore:
         return True
 
     def put(self, path: str, data: bytes) -> None:
+        """Write or replace a file: readers see the old or the new bytes."""
         name = self._locate_below_root(path)
         temporary = _write_temporary(name, data)
         try:
@@ -214,22 +223,24 @@ class LocalStore:
             os.replace(temporary, name)
         except IsADirectoryError as error:
             _remove(temporary)
-            raise _not_written(name, error) from error
+            raise _not_written_error(name, error) from error
         except OSError:
             _remove(temporary)
             raise
         _sync_directory(os.path.dirname(name))
 
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
+        """Write a new file; of two callers only one succeeds. Raises FileExistsError; StorageError if nothing was written;
+        other OSErrors if that is not known."""
         name = self._locate_below_root(path)
-        if os.path.lexists(name):
+        if os.path.lexists(name):  # saves the temporary file; whether the name is free is decided by the link
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
         try:
             temporary = _write_temporary(name, data, durably=durably)
         except OSError as error:
-            raise _not_written(name, error) from error
+            raise _not_written_error(name, error) from error
         try:
-            self._link(temporary, name)
+            self._take_name(temporary, name)
         finally:
             _remove(temporary)
         if durably:
@@ -241,7 +252,9 @@ class LocalStore:
     def delete(self, path: str) -> None:
         _remove(self._locate_below_root(path))
 
-    def _link(self, temporary: str, name: str) -> None:
+    def _take_name(self, temporary: str, name: str) -> None:
+        """Give a temporary file its name. Raises FileExistsError if the name is taken; StorageError if nothing was created, and
+        never will be; other OSErrors if that is not known."""
         try:
             os.link(temporary, name)
         except FileExistsError:
@@ -250,7 +263,7 @@ class LocalStore:
                 raise
         except OSError as error:
             if error.errno in _REFUSALS:
-                raise _not_written(name, error) from error
+                raise _not_written_error(name, error) from error
             if error.errno not in _NO_LINKS:
                 raise
             raise StorageError(
@@ -289,13 +302,14 @@ class _DurableFile(io.FileIO):
     names."""
 
     def __init__(self, name: str) -> None:
-        """Raises OSError for a link in its place, which is not followed, and for a pipe."""
+        """name: replaces a regular file of that name. Raises OSError if the name is a link, which is not followed, or a pipe,
+        which would block."""
         super().__init__(name, "w", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666))
         self._directory = os.path.dirname(name)
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
-        _write_some(super().write, view)
+        _write_fully(super().write, view)
         return len(view)
 
     def close(self) -> None:
@@ -308,8 +322,8 @@ class _DurableFile(io.FileIO):
 
 
 class _WholeFile(_DurableFile):
-    """A new file that gets its name when it is closed. If it is aborted, or garbage-collected before it is closed, it leaves
-    nothing."""
+    """A new file that gets its name when it is closed; before, its name ends with `.part`. If it is aborted, or garbage-collected
+    before it is closed, it leaves nothing."""
 
     def __init__(self, name: str) -> None:
         directory, base = os.path.split(name)
@@ -334,11 +348,11 @@ class _WholeFile(_DurableFile):
 
     def __del__(self) -> None:
         """Python closes garbage-collected files, and an incomplete file of a writer that failed must not get its name."""
-        if hasattr(self, "_directory"):
+        if hasattr(self, "_directory"):  # it was opened successfully
             self.abort()
 
 
-def _not_written(name: str, error: OSError) -> StorageError:
+def _not_written_error(name: str, error: OSError) -> StorageError:
     return StorageError(f"{name} cannot be written: {error.strerror or error}. Nothing was written.", path=name)
 
 
@@ -372,18 +386,19 @@ def _remove_hadoop_sum(name: str) -> None:
 
 
 def _write_all(file: io.FileIO, data: bytes) -> None:
-    _write_some(file.write, memoryview(data))
+    _write_fully(file.write, memoryview(data))
 
 
-def _write_some(write: Any, view: memoryview) -> None:
-    """Write all of `view`: one system call writes at most about 2 GiB and may write less."""
+def _write_fully(write: Any, view: memoryview) -> None:
+    """Write all of `view` by repeated calls: one system call writes at most about 2 GiB and may write less. write: returns how
+    many bytes it wrote."""
     while view:
         view = view[write(view) :]
 
 
 def _info(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
-    """None for a directory, and for a file that was deleted since it was listed. A circular link is listed: reading it raises an
-    error."""
+    """A file as a listing shows it; None for a directory, and for a file that was deleted since it was listed. A circular link is
+    listed: reading it raises an error. path: relative to the root."""
     try:
         if entry.is_dir():
             return None
@@ -398,9 +413,10 @@ def _info(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
     return ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000, file_id=file_id)
 
 
-def _in_place_of_a_file(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
+def _directory_like_a_file(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
     """List a directory whose name has an extension, like the files of a log: reading it raises an error with its name, and nobody
-    concludes that the file never existed."""
+    concludes that the file never existed. The size is 1, because the log passes over checkpoints with an empty file. None for
+    other directories."""
     if not os.path.splitext(entry.name)[1]:
         return None
     try:

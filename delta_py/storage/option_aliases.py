@@ -119,8 +119,10 @@ _REFUSED = {
 SECRETS_WITHOUT_EQUIVALENT = frozenset(
     ("aws_sse_customer_key_base64", "sse_customer_key_base64", "azure_storage_token", "bearer_token", "proxy_url")
 )
-_USE_LOCK = "Give s3.dynamodb_table instead, to every writer of the table."
-_LOCK, _DELTALAKE_LOCK_TABLE = "aws_s3_locking_provider", "delta_log"
+# For options by which deltalake has DynamoDB decide commits, and which pydelta refuses.
+_LOCK_CURE = "Give s3.dynamodb_table instead, to every writer of the table."
+# deltalake's option that says what decides commits, and the table in DynamoDB that it uses if no other one is named.
+_LOCK_OPTION, _DELTALAKE_LOCK_TABLE = "aws_s3_locking_provider", "delta_log"
 
 
 def options_named(name: str) -> tuple[str, ...]:
@@ -138,28 +140,28 @@ def renamed_options(options: Mapping[str, str]) -> dict[str, str]:
     renamed: dict[str, str] = {}
     sources: dict[str, str] = {}
     for name, value in options.items():
-        for target, text in _targets(name.lower(), value):
-            if renamed.get(target, text) != text:
+        for target, option_value in _options_and_values(name.lower(), value):
+            if renamed.get(target, option_value) != option_value:
                 raise InvalidOptionError(
                     f"The options {sources[target]!r} and {name!r} both set {target!r}, to different values. Give one of them.",
                     option=name,
                 )
-            renamed[target], sources[target] = text, name
-    names = {name.lower(): value for name, value in options.items()}
-    if str(names.get(_LOCK, "")).lower() == "dynamodb":
+            renamed[target], sources[target] = option_value, name
+    values_by_name = {name.lower(): value for name, value in options.items()}
+    if str(values_by_name.get(_LOCK_OPTION, "")).lower() == "dynamodb":
         renamed.setdefault("s3.dynamodb_table", _DELTALAKE_LOCK_TABLE)
-    elif "s3.dynamodb_table" not in names:  # deltalake reads the table's name only if DynamoDB is the locking provider
+    elif "s3.dynamodb_table" not in values_by_name:  # deltalake reads the table's name only if DynamoDB is the locking provider
         renamed.pop("s3.dynamodb_table", None)
     return renamed
 
 
-def _targets(name: str, value: str) -> list[tuple[str, str]]:
+def _options_and_values(name: str, value: str) -> list[tuple[str, str]]:
     """The options of this package, with values, that an option of deltalake stands for."""
     if name in _REFUSED or (name.endswith("conditional_put") and str(value).startswith("dynamo")):
         raise UnsupportedOperationError(
-            f"pydelta has no equivalent of the storage option {name!r}. {_REFUSED.get(name, _USE_LOCK)}", option=name
+            f"pydelta has no equivalent of the storage option {name!r}. {_REFUSED.get(name, _LOCK_CURE)}", option=name
         )
-    if name in _WITHOUT_EFFECT or name == _LOCK:
+    if name in _WITHOUT_EFFECT or name == _LOCK_OPTION:
         return []
     if name in _ALIASES:
         return [(target, _flag_text(name, value) if target in _FLAG_TARGETS else value) for target in _ALIASES[name]]
@@ -177,6 +179,7 @@ _FLAG_TARGETS = ("s3.requester_pays",)
 
 
 def _flag_text(name: str, value: str) -> str:
+    """A flag as "true" or "false". value: in any of the spellings that deltalake takes. Raises InvalidOptionError."""
     text = str(value).lower()
     if text not in (*_TRUE, *_FALSE):
         raise InvalidOptionError(f"The value of the storage option {name!r} must be 'true' or 'false'.", option=name)
@@ -184,7 +187,7 @@ def _flag_text(name: str, value: str) -> str:
 
 
 def _seconds(name: str, value: str) -> str:
-    """`30s`, `500ms`, `2 min` or a plain number as a number of seconds."""
+    """The number of seconds in a duration: `30s`, `500ms`, `2 min`, or a plain number. Raises InvalidOptionError."""
     text = str(value).strip().lower()
     unit = text.lstrip("0123456789. ")
     number = text.removesuffix(unit).strip()

@@ -1,6 +1,6 @@
 """Run one step for each of many files of a table, some at a time: to delete or move them.
 
-    failed = for_each_file(store, found["path"], store.delete, "VACUUM could not delete")
+    failed = for_each_file(store, files["path"], store.delete, "VACUUM could not delete")
 
 The step continues with the other files after one has failed.
 """
@@ -20,26 +20,27 @@ from delta_py.storage.store import ObjectStore
 _log = logging.getLogger("delta_py")
 
 _THREADS = 16
-_AT_ONCE = 1_000
-_NAMED = 5
+_BATCH_FILES = 1_000
+_MAX_LOGGED = 5  # failed files that are logged
 
 
 def for_each_file(
     store: ObjectStore, paths: pa.Array | pa.ChunkedArray, step: Callable[[str], None], what_failed: str
 ) -> dict[str, OSError | StorageError]:
-    """Run the step for all files; returns the errors of those that failed. Some of these are logged, with what_failed."""
-    failed: dict[str, OSError | StorageError] = {}
+    """Run the step for all files; returns the errors by path, only of those that failed. The first few are logged. what_failed:
+    what could not be done to a file, for the log."""
+    errors: dict[str, OSError | StorageError] = {}
 
     def attempt(path: str) -> None:
         try:
             step(path)
         except (OSError, StorageError) as error:
-            failed[path] = error
+            errors[path] = error
 
-    with steps(len(paths), "files") as count, ThreadPoolExecutor(_THREADS, "delta_py-files") as pool:
-        for start in range(0, len(paths), _AT_ONCE):  # a pool keeps every waiting job in memory
-            for _ in pool.map(attempt, paths.slice(start, _AT_ONCE).to_pylist()):
-                count(1)
-    for path in sorted(failed)[:_NAMED]:
-        _log.warning("%s: %s %s: %s", store.root, what_failed, path, failed[path])
-    return failed
+    with steps(len(paths), "files") as count_finished, ThreadPoolExecutor(_THREADS, "delta_py-files") as pool:
+        for start in range(0, len(paths), _BATCH_FILES):  # a pool keeps every waiting job in memory
+            for _ in pool.map(attempt, paths.slice(start, _BATCH_FILES).to_pylist()):
+                count_finished(1)
+    for path in sorted(errors)[:_MAX_LOGGED]:
+        _log.warning("%s: %s %s: %s", store.root, what_failed, path, errors[path])
+    return errors

@@ -33,24 +33,27 @@ class Publishing(Protocol):
 
 
 class _Publisher:
+    """The waiting commits and the thread that publishes them. `_waiting_stores`: by place, the tables that have such commits.
+    `_publishing_threads`: how many threads publish now. `_thread`: None if it has not begun, or has ended."""
+
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._waiting: dict[str, Publishing] = {}
-        self._at_work = 0
+        self._condition = threading.Condition()
+        self._waiting_stores: dict[str, Publishing] = {}
+        self._publishing_threads = 0
         self._thread: threading.Thread | None = None
 
     def add(self, store: Publishing) -> None:
         """Let the thread publish the store's commits; if it cannot be started, publish them now."""
-        with self._changed:
-            self._waiting[store.place] = store
-            self._changed.notify_all()
+        with self._condition:
+            self._waiting_stores[store.place] = store
+            self._condition.notify_all()
             has_thread = self._thread is not None or self._start()
         if not has_thread:
             self._publish_waiting()
 
     def _start(self) -> bool:
-        """Returns whether a thread runs now. If none can be started, for example while the process ends, the commit has still
-        succeeded.
+        """Start the thread. Returns whether it runs now. If none can be started, for example while the process ends, the commit
+        has still succeeded.
         """
         thread = threading.Thread(target=self._run, name="delta_py-publication", daemon=True)
         try:
@@ -62,11 +65,13 @@ class _Publisher:
         return True
 
     def finish(self) -> None:
+        """Publish what is waiting, and wait until the other threads have published theirs."""
         self._publish_waiting()
-        with self._changed:
-            self._changed.wait_for(lambda: not self._at_work)
+        with self._condition:
+            self._condition.wait_for(lambda: not self._publishing_threads)
 
     def _run(self) -> None:
+        """The thread: publish until nothing has come for _IDLE_SECONDS. After an error, the next `add` starts another thread."""
         try:
             while self._has_work():
                 time.sleep(_GATHER_SECONDS)
@@ -76,24 +81,26 @@ class _Publisher:
             raise
 
     def _has_work(self) -> bool:
-        with self._changed:
-            if self._changed.wait_for(lambda: self._waiting, _IDLE_SECONDS):
+        """Wait for commits. Returns False, and gives up the thread, if none came for _IDLE_SECONDS."""
+        with self._condition:
+            if self._condition.wait_for(lambda: self._waiting_stores, _IDLE_SECONDS):
                 return True
             self._thread = None  # under the lock: a later `add` starts another thread
             return False
 
     def _publish_waiting(self) -> None:
-        with self._changed:
-            stores = list(self._waiting.values())
-            self._waiting.clear()
-            self._at_work += 1
+        """Publish the waiting commits in this thread, unless another thread has taken them already."""
+        with self._condition:
+            stores = list(self._waiting_stores.values())
+            self._waiting_stores.clear()
+            self._publishing_threads += 1
         try:
             for store in stores:
                 store.publish()
         finally:  # `finish` waits until no thread is at work
-            with self._changed:
-                self._at_work -= 1
-                self._changed.notify_all()
+            with self._condition:
+                self._publishing_threads -= 1
+                self._condition.notify_all()
 
 
 _publisher = _Publisher()
@@ -109,10 +116,10 @@ def finish() -> None:
     _publisher.finish()
 
 
-def _in_child() -> None:
+def _reset_in_child() -> None:
     global _publisher
     _publisher = _Publisher()  # the waiting commits belong to the parent
 
 
 atexit.register(finish)
-os.register_at_fork(after_in_child=_in_child)
+os.register_at_fork(after_in_child=_reset_in_child)

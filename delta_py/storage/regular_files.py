@@ -20,8 +20,8 @@ def can_be_name(text: str) -> bool:
 
 
 def open_regular(name: str) -> IO[bytes]:
-    """Raises StorageError if it is not a regular file, OSError if it cannot be opened. Opening a pipe without a writer would
-    block, too."""
+    """Open a regular file for reading. Raises StorageError if it is not a regular file, OSError if it cannot be opened. A pipe
+    without a writer would block, so every file is opened without blocking."""
     try:
         file = open(name, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))  # noqa: SIM115
     except IsADirectoryError as error:

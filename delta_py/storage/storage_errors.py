@@ -28,7 +28,8 @@ _SPECIAL_METHODS = frozenset({"__enter__", "__exit__", "__arrow_c_stream__"})
 
 
 def storage_error(error: OSError, root: str | None = None) -> StorageError:
-    """root: of the table, or of several tables, if known."""
+    """The StorageError for an OSError; it names the files that the OSError names. root: of the table, or of several tables, if
+    known."""
     what = error.strerror or str(error) or type(error).__name__
     names = [str(name) for name in (error.filename, error.filename2) if name is not None]
     file = f" ({', '.join(names)})" if names else ""
@@ -72,6 +73,8 @@ def raises_storage_errors(root_of: Callable[[Any], str]) -> Callable[[C], C]:
 
 
 def _guarded(method: Callable[..., Any], root_of: Callable[[Any], str]) -> Callable[..., Any]:
+    """The method, run inside storage_failures."""
+
     @wraps(method)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         with storage_failures(lambda: root_of(self)):

@@ -20,7 +20,7 @@ from delta_py.types.similar_names import unknown_option
 
 @dataclass(frozen=True, slots=True)
 class OptionName:
-    """is_secret: anybody who knows the value may act as its owner."""
+    """An option that exists. is_secret: anybody who knows the value may act as its owner."""
 
     name: str
     is_secret: bool = False
@@ -97,26 +97,27 @@ def is_secret_option(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StorageOptions:
-    """values: by lower-case name. Equal options open the same connections."""
+    """The storage options of a table. values: by lower-case name. Equal options open the same connections."""
 
     values: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
-        """options: by pydelta's names or by those of option_aliases.py, in any case of letters. Raises InvalidOptionError
-        (DELTA_UNKNOWN_OPTION) for a name that no store knows, and as renamed_options."""
-        folded = renamed_options(options)
-        for name in folded:
+        """Checked options. options: by pydelta's names or by those of option_aliases.py, in any case of letters. Raises
+        InvalidOptionError (DELTA_UNKNOWN_OPTION) for a name that no store knows, and as renamed_options."""
+        renamed = renamed_options(options)
+        for name in renamed:
             if name not in _BY_NAME:
                 raise unknown_option(name, _BY_NAME, f"No store knows the option {name!r}.", "Correct the name.")
-        return cls(tuple(sorted(folded.items())))
+        return cls(tuple(sorted(renamed.items())))
 
     def get(self, name: str) -> str | None:
+        """The value of an option as text; None if it is not set."""
         assert name in _BY_NAME, name
         return next((value for stored_name, value in self.values if stored_name == name), None)
 
     def flag(self, name: str) -> bool:
-        """False if the option is not set. Raises InvalidOptionError."""
+        """An option that is true or false; False if it is not set. Raises InvalidOptionError."""
         value = (self.get(name) or "false").lower()
         if value not in ("true", "false"):
             raise InvalidOptionError(
@@ -125,7 +126,8 @@ class StorageOptions:
         return value == "true"
 
     def number(self, name: str, default: float) -> float:
-        """Raises InvalidOptionError for a value that is not a number above 0."""
+        """An option that is a number; `default` if it is not set. Raises InvalidOptionError for a value that is not a number
+        above 0."""
         text = self.get(name)
         if text is None:
             return default
@@ -144,8 +146,8 @@ class StorageOptions:
         return without_secrets(text, (value for name, value in self.values if _BY_NAME[name].is_secret))
 
     def __repr__(self) -> str:
-        shown = (f"{name}={'...' if _BY_NAME[name].is_secret else repr(value)}" for name, value in self.values)
-        return f"StorageOptions({', '.join(shown)})"
+        shown_values = (f"{name}={'...' if _BY_NAME[name].is_secret else repr(value)}" for name, value in self.values)
+        return f"StorageOptions({', '.join(shown_values)})"
 
 
 NO_OPTIONS = StorageOptions()

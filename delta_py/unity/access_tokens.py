@@ -41,7 +41,7 @@ _SCOPE = "all-apis"
 
 @dataclass(frozen=True, slots=True)
 class FixedToken:
-    """text: None for a server without authorization."""
+    """A token that the user gives as text. text: None for a server without authorization."""
 
     text: str | None = field(default=None, repr=False)
 
@@ -53,19 +53,21 @@ class FixedToken:
 
 
 class ClientToken:
-    """uri: where tokens are requested. clock: seconds, for tests. Many threads may use it."""
+    """The tokens of a program, by its client id and secret. uri: where they are requested. clock: seconds, for tests. Many
+    threads may use it."""
 
     def __init__(self, uri: str, client_id: str, client_secret: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._uri, self._client_id, self._client_secret, self._clock = server_url(uri), client_id, client_secret, clock
         self._http = HttpConnection(self._uri, _TIMEOUT_SECONDS)
         self._lock = threading.Lock()
         self._token: str | None = None
-        self._renew_at = 0.0
+        self._renew_at = 0.0  # on the clock
 
     def __repr__(self) -> str:
         return f"ClientToken({self._uri!r}, {self._client_id!r})"
 
     def value(self) -> str:
+        """The current token; requests one if there is none, or it expires soon. Raises as _renew."""
         with self._lock:
             if self._token is None or self._clock() >= self._renew_at:
                 self._renew()
@@ -78,21 +80,21 @@ class ClientToken:
 
     def _renew(self) -> None:
         """Request a new token. Raises NotAnswered, and CatalogRefusedError if the server refuses the client."""
-        answer = self._http.send(self._request(), _LONGEST_ANSWER)
+        answer = self._http.send(self._token_request(), _LONGEST_ANSWER)
         if answer.status != 200 or answer.data is None:
-            self._fail(answer.status, answer.data or b"")
+            self._raise_error(answer.status, answer.data or b"")
         try:
-            form = parse_json(answer.data or b"")
-            token, seconds = form["access_token"], form.get("expires_in", _DEFAULT_LIFE_SECONDS)
+            token_answer = parse_json(answer.data or b"")
+            token, seconds = token_answer["access_token"], token_answer.get("expires_in", _DEFAULT_LIFE_SECONDS)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise NotAnswered(f"the answer of {self._uri} has no token") from error
         if not isinstance(token, str) or not 0 < len(token) <= _LONGEST_TOKEN or not _can_be_sent(token):
             raise NotAnswered(f"the answer of {self._uri} has no valid token")
         # A token is renewed a minute before its end, or after half of a short life.
-        life = float(seconds) if isinstance(seconds, int | float) and seconds > 0 else _DEFAULT_LIFE_SECONDS
-        self._token, self._renew_at = token, self._clock() + max(life / 2, life - _RENEWED_BEFORE_SECONDS)
+        life_seconds = float(seconds) if isinstance(seconds, int | float) and seconds > 0 else _DEFAULT_LIFE_SECONDS
+        self._token, self._renew_at = token, self._clock() + max(life_seconds / 2, life_seconds - _RENEWED_BEFORE_SECONDS)
 
-    def _request(self) -> urllib.request.Request:
+    def _token_request(self) -> urllib.request.Request:
         body = urlencode({"grant_type": "client_credentials", "scope": _SCOPE}).encode()
         request = urllib.request.Request(self._uri, data=body, method="POST")
         request.add_header("Content-Type", "application/x-www-form-urlencoded")
@@ -100,7 +102,8 @@ class ClientToken:
         request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(client.encode()).decode()}")
         return request
 
-    def _fail(self, status: int, data: bytes) -> None:
+    def _raise_error(self, status: int, data: bytes) -> None:
+        """Raise the error for an answer without a token: CatalogRefusedError for a refusal, otherwise NotAnswered."""
         words = shown(without_secrets(data.decode(errors="replace"), self.secrets()))
         if status not in REFUSALS:
             raise NotAnswered(f"{self._uri} answered {status}: {words}")
@@ -114,39 +117,41 @@ class ClientToken:
 
 def token_for(server: str, options: Mapping[str, str]) -> FixedToken | ClientToken:
     """The token of the options, or that of the environment if it is for this server. Raises InvalidOptionError for a text that
-    no request can contain, and for a part of the options of a client."""
-    client = [options.get(option) for option in CLIENT_OPTIONS]
-    text = options.get(TOKEN_OPTION)
-    if any(value is not None for value in client):  # then all of them are needed, and no token
-        uri, client_id, client_secret = client
-        if uri is None or client_id is None or client_secret is None or text is not None:
+    no request can contain, and if only some of the options of a client are given."""
+    client_values = [options.get(option) for option in CLIENT_OPTIONS]
+    token = options.get(TOKEN_OPTION)
+    if any(value is not None for value in client_values):  # then all of them are needed, and no token
+        uri, client_id, client_secret = client_values
+        if uri is None or client_id is None or client_secret is None or token is not None:
             raise InvalidOptionError(
                 f"Give {TOKEN_OPTION} alone, or all three of {', '.join(CLIENT_OPTIONS)}.", option=CLIENT_OPTIONS[0]
             )
         return ClientToken(uri, client_id, client_secret)
-    if text is None:
-        text = _environment_token(server)
-    if text is not None and not _can_be_sent(text):
+    if token is None:
+        token = _environment_token(server)
+    if token is not None and not _can_be_sent(token):
         raise InvalidOptionError(
             f"The token in the option {TOKEN_OPTION} contains characters that no request can contain, such as line breaks. Give "
             "the token alone.",
             option=TOKEN_OPTION,
         )
-    return FixedToken(text or None)
+    return FixedToken(token or None)
 
 
 def shared_options(server: str, options: Mapping[str, str]) -> dict[str, str]:
-    """The options with which a process that has another environment gets the same token."""
-    named = {name: value for name, value in options.items() if name in TOKEN_OPTIONS}
-    text = None if named else _environment_token(server)
-    return named if text is None else {TOKEN_OPTION: text}
+    """The options that token_for needs for the same token in a process with another environment: a token of this environment
+    becomes an option."""
+    token_options = {name: value for name, value in options.items() if name in TOKEN_OPTIONS}
+    token = None if token_options else _environment_token(server)
+    return token_options if token is None else {TOKEN_OPTION: token}
 
 
 def _can_be_sent(token: str) -> bool:
+    """Whether an HTTP header can contain the token: only visible ASCII characters, no line breaks."""
     return all("!" <= character <= "~" for character in token)
 
 
 def _environment_token(server: str) -> str | None:
-    """None unless the environment's token is for this server."""
+    """The token in the environment; None if there is none, or it is for another server."""
     host = os.environ.get(HOST_VARIABLE)
     return os.environ.get(TOKEN_VARIABLE) if host and server_url(host) == server else None

@@ -18,8 +18,8 @@ from delta_py.unity.catalog_errors import CatalogAnswerError
 _TABLE_ID = re.compile(r"[0-9A-Za-z-]{1,100}")
 _LONGEST_TEXT = 100_000
 _MOST_COMMITS = 10_000
-_MOST_MS = 2**63
-_OPTIONS = {
+_COUNT_LIMIT = 2**63
+_CREDENTIAL_OPTIONS = {
     "s3.access-key-id": "s3.access_key_id",
     "s3.secret-access-key": "s3.secret_access_key",
     "s3.session-token": "s3.session_token",
@@ -71,7 +71,8 @@ class StagedTable:
 
 @dataclass(frozen=True, slots=True)
 class VendedCredential:
-    """options: storage options. expires_ms: ms since 1970; None if it does not expire."""
+    """prefix: the credential is for the files below this location. options: storage options. expires_ms: ms since 1970; None if
+    it does not expire."""
 
     prefix: str
     options: Mapping[str, str] = field(repr=False)
@@ -79,7 +80,7 @@ class VendedCredential:
 
 
 def catalog_table(answer: Mapping[str, Any], name: str) -> CatalogTable:
-    """name: of the table, for errors."""
+    """A table from the answer to a request for it. name: of the table, for errors."""
     metadata = answer.get("metadata")
     if not isinstance(metadata, dict):
         _fail(name, "metadata", metadata)
@@ -96,34 +97,36 @@ def catalog_table(answer: Mapping[str, Any], name: str) -> CatalogTable:
         _text(metadata, "location", name),
         _optional_count(answer, "latest-table-version", name),
         _commits(answer.get("commits"), name),
-        _texts(metadata.get("properties"), "properties", name),
-        _object(metadata.get("columns"), "columns", name),
-        _names(metadata.get("partition-columns"), "partition-columns", name),
+        _optional_texts(metadata.get("properties"), "properties", name),
+        _optional_object(metadata.get("columns"), "columns", name),
+        _optional_names(metadata.get("partition-columns"), "partition-columns", name),
         comment if isinstance(comment, str) else None,
-        frozenset(_names(answer.get("allowed-maintenance-operations"), "allowed-maintenance-operations", name)),
+        frozenset(_optional_names(answer.get("allowed-maintenance-operations"), "allowed-maintenance-operations", name)),
     )
 
 
 def staged_table(answer: Mapping[str, Any], name: str) -> StagedTable:
+    """The place for a new table from the answer to a request for one. name: of the table, for errors."""
     table_id = _text(answer, "table-id", name)
     if _TABLE_ID.fullmatch(table_id) is None:
         _fail(name, "table-id", table_id)
-    protocol = _object(answer.get("required-protocol"), "required-protocol", name)
+    protocol = _optional_object(answer.get("required-protocol"), "required-protocol", name)
     features = {
-        *_names(protocol.get("reader-features"), "reader-features", name),
-        *_names(protocol.get("writer-features"), "writer-features", name),
+        *_optional_names(protocol.get("reader-features"), "reader-features", name),
+        *_optional_names(protocol.get("writer-features"), "writer-features", name),
     }
-    suggested = _object(answer.get("suggested-properties"), "suggested-properties", name)
+    suggested = _optional_object(answer.get("suggested-properties"), "suggested-properties", name)
     return StagedTable(
         table_id,
         _text(answer, "location", name),
         tuple(sorted(features)),
-        _texts(answer.get("required-properties"), "required-properties", name),
+        _optional_texts(answer.get("required-properties"), "required-properties", name),
         {key: value for key, value in suggested.items() if isinstance(value, str)},  # the writer computes the others
     )
 
 
 def vended_credentials(answer: Mapping[str, Any], name: str) -> tuple[VendedCredential, ...]:
+    """All credentials of an answer. name: of the table, for errors, which do not contain secrets."""
     entries = answer.get("storage-credentials")
     if not isinstance(entries, list):
         _fail(name, "storage-credentials", type(entries).__name__)  # its values are secrets
@@ -132,11 +135,11 @@ def vended_credentials(answer: Mapping[str, Any], name: str) -> tuple[VendedCred
 
 def covering(credentials: tuple[VendedCredential, ...], location: str, name: str) -> VendedCredential:
     """The credential for a location: the one with the longest prefix of it."""
-    fitting = [credential for credential in credentials if covers(credential.prefix, location)]
-    if not fitting:
+    matching_credentials = [credential for credential in credentials if covers(credential.prefix, location)]
+    if not matching_credentials:
         prefixes = [credential.prefix for credential in credentials]
         _fail(name, "storage-credentials", f"none for {location}, only for {prefixes}")
-    return max(fitting, key=lambda credential: len(credential.prefix.rstrip("/")))
+    return max(matching_credentials, key=lambda credential: len(credential.prefix.rstrip("/")))
 
 
 def covers(prefix: str, location: str) -> bool:
@@ -146,21 +149,23 @@ def covers(prefix: str, location: str) -> bool:
 
 
 def _credential(entry: Any, name: str) -> VendedCredential:
+    """A credential from an entry of the answer. Values that are not in _CREDENTIAL_OPTIONS are left out."""
     config = entry.get("config") if isinstance(entry, dict) else None
     if not isinstance(config, dict):
         _fail(name, "storage-credentials", "an entry without config")
     options = {}
-    for theirs, ours in _OPTIONS.items():
-        value = config.get(theirs)
+    for server_key, option in _CREDENTIAL_OPTIONS.items():
+        value = config.get(server_key)
         if value is None:
             continue
         if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_TEXT or not value.isprintable():
-            _fail(name, "storage-credentials", f"an invalid value of {theirs}")
-        options[ours] = value
+            _fail(name, "storage-credentials", f"an invalid value of {server_key}")
+        options[option] = value
     return VendedCredential(_text(entry, "prefix", name), options, _optional_count(entry, "expiration-time-ms", name))
 
 
 def _commits(entries: Any, name: str) -> tuple[CatalogCommit, ...]:
+    """The unpublished commits of an answer, ascending by version; empty if they are missing."""
     if entries is None:
         return ()
     if not isinstance(entries, list) or len(entries) > _MOST_COMMITS:
@@ -180,9 +185,11 @@ def _commit(entry: Any, name: str) -> CatalogCommit:
 
 
 # ---------------------------------------------------------------- values
+# key: the server's name for the value. name: of the table. Both are for errors; all functions raise CatalogAnswerError.
 
 
 def _text(form: Mapping[str, Any], key: str, name: str) -> str:
+    """A text that must be there, and not be empty."""
     value = form.get(key)
     if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_TEXT:
         _fail(name, key, value)
@@ -190,8 +197,9 @@ def _text(form: Mapping[str, Any], key: str, name: str) -> str:
 
 
 def _count(form: Mapping[str, Any], key: str, name: str) -> int:
+    """A number that must be there: not negative, of 63 bits."""
     value = form.get(key)
-    if type(value) is not int or not 0 <= value < _MOST_MS:
+    if type(value) is not int or not 0 <= value < _COUNT_LIMIT:
         _fail(name, key, value)
     return value
 
@@ -200,7 +208,8 @@ def _optional_count(form: Mapping[str, Any], key: str, name: str) -> int | None:
     return None if form.get(key) is None else _count(form, key, name)
 
 
-def _object(value: Any, key: str, name: str) -> Mapping[str, Any]:
+def _optional_object(value: Any, key: str, name: str) -> Mapping[str, Any]:
+    """A JSON object; empty if it is missing."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -208,14 +217,16 @@ def _object(value: Any, key: str, name: str) -> Mapping[str, Any]:
     return value
 
 
-def _texts(value: Any, key: str, name: str) -> Mapping[str, str]:
-    texts = _object(value, key, name)
+def _optional_texts(value: Any, key: str, name: str) -> Mapping[str, str]:
+    """A JSON object whose values are texts; empty if it is missing."""
+    texts = _optional_object(value, key, name)
     if not all(isinstance(text, str) for text in texts.values()):
         _fail(name, key, value)
     return texts
 
 
-def _names(value: Any, key: str, name: str) -> tuple[str, ...]:
+def _optional_names(value: Any, key: str, name: str) -> tuple[str, ...]:
+    """A list of texts; empty if it is missing."""
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(column, str) for column in value):

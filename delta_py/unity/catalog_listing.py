@@ -27,11 +27,11 @@ class CatalogListing:
         self._client, self._catalog = client, catalog
 
     def schemas(self) -> tuple[str, ...]:
-        return tuple(self._names("schemas", {"catalog_name": self._catalog}))
+        return tuple(self._list_names("schemas", {"catalog_name": self._catalog}))
 
     def tables(self, schema: str) -> tuple[str, ...]:
         """Tables and views of all formats."""
-        return tuple(self._names("tables", {"catalog_name": self._catalog, "schema_name": schema}))
+        return tuple(self._list_names("tables", {"catalog_name": self._catalog, "schema_name": schema}))
 
     def has_schema(self, schema: str) -> bool:
         try:
@@ -41,18 +41,19 @@ class CatalogListing:
         return True
 
     def create_schema(self, schema: str, comment: str | None = None) -> None:
-        described = {} if comment is None else {"comment": comment}
-        self._client.post("/schemas", {"name": schema, "catalog_name": self._catalog, **described})
+        comment_field = {} if comment is None else {"comment": comment}
+        self._client.post("/schemas", {"name": schema, "catalog_name": self._catalog, **comment_field})
 
     def drop_schema(self, schema: str, *, with_tables: bool) -> None:
-        """with_tables: also if it has tables, which are dropped too."""
+        """with_tables: drop the schema's tables too. Otherwise the server refuses to drop a schema that has tables."""
         self._client.delete(self._schema_path(schema), {"force": "true"} if with_tables else None)
 
     def _schema_path(self, schema: str) -> str:
         return f"/schemas/{quote(f'{self._catalog}.{schema}', safe='')}"
 
-    def _names(self, kind: str, query: Mapping[str, str]) -> Iterator[str]:
-        """kind: schemas or tables."""
+    def _list_names(self, kind: str, query: Mapping[str, str]) -> Iterator[str]:
+        """The names of all schemas or tables, page after page. kind: `schemas` or `tables`; query: of the first page's
+        request."""
         token: str | None = None
         for _ in range(_MOST_PAGES):
             page = self._client.get(f"/{kind}", query if token is None else {**query, "page_token": token})
@@ -60,12 +61,12 @@ class CatalogListing:
             if not isinstance(entries, list) or not (token is None or isinstance(token, str)):
                 self._fail(kind, entries)
             for entry in entries:
-                yield self._name_of(kind, entry)
+                yield self._checked_name(kind, entry)
             if token is None:
                 return
         self._fail(kind, "its pages do not end")
 
-    def _name_of(self, kind: str, entry: Any) -> str:
+    def _checked_name(self, kind: str, entry: Any) -> str:
         name = entry.get("name") if isinstance(entry, dict) else None
         if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
             self._fail(kind, name)

@@ -10,7 +10,8 @@ from delta_py.unity.table_access import TableAccess
 
 @dataclass(frozen=True)
 class ExternalTable:
-    """table_id: of the table that was opened. A copy in another process reports nothing unless the token may go there."""
+    """Reports versions of one external table. table_id: of the table that was opened. A copy in another process reports nothing
+    unless the token may go there."""
 
     access: TableAccess
     table_id: str
@@ -19,7 +20,7 @@ class ExternalTable:
         return (ExternalTable, (self.access, self.table_id)) if self.access.is_shared else (_nothing, ())
 
     def report_version(self, version: int, timestamp_ms: int) -> None:
-        """timestamp_ms: of the commit, since 1970. Raises as RestClient.post."""
+        """Tell the catalog the table's newest version. timestamp_ms: of the commit, since 1970. Raises as RestClient.post."""
         update = {
             "action": "update-metadata-snapshot-version",
             "last-commit-version": version,
@@ -29,4 +30,5 @@ class ExternalTable:
 
 
 def _nothing() -> None:
+    """Unpickles an ExternalTable in a process without the token, as None."""
     return None

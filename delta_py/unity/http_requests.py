@@ -19,7 +19,7 @@ from typing import IO, Any
 from delta_py.remote_requests import NotAnswered
 from delta_py.unity.server_urls import is_local
 
-_CHUNK = 1 << 16
+_CHUNK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,8 @@ class HttpConnection:
         self._opener = urllib.request.build_opener(proxies, https, _NoRedirects)
 
     def send(self, request: urllib.request.Request, longest: int) -> HttpAnswer:
-        """longest: bytes of the answer. Raises NotAnswered if there is no whole answer."""
+        """Send a request; an error status is an answer too. longest: the most bytes of an answer. Raises NotAnswered if there is
+        no whole answer."""
         deadline = time.monotonic() + self._timeout
         try:
             try:
@@ -49,22 +50,23 @@ class HttpConnection:
             except urllib.error.HTTPError as error:  # an answer, too
                 response = error
             with response:
-                return HttpAnswer(response.status, str(response.reason), _read(response, longest, deadline))
+                return HttpAnswer(response.status, str(response.reason), _read_limited(response, longest, deadline))
         except (OSError, http.client.HTTPException) as error:
-            raise _not_answered(error) from error
+            raise _not_answered_error(error) from error
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: Any) -> None:
-        """The redirect becomes an HTTPError."""
+        """Returns None, so the redirect becomes an HTTPError."""
 
 
-def _read(response: IO[bytes], longest: int, deadline: float) -> bytes | None:
-    """The whole answer; None if it is too long. A server that sends a byte now and then does not keep its caller forever."""
+def _read_limited(response: IO[bytes], longest: int, deadline: float) -> bytes | None:
+    """The whole answer; None if it is too long. deadline: on the monotonic clock. A server that sends a byte now and then does
+    not keep its caller forever."""
     chunks, size = [], 0
     # read1 returns what has arrived, so that the deadline is checked in between; read would wait for the whole chunk.
     read = getattr(response, "read1", response.read)
-    while chunk := read(_CHUNK):
+    while chunk := read(_CHUNK_BYTES):
         chunks.append(chunk)
         size += len(chunk)
         if size > longest:
@@ -74,7 +76,9 @@ def _read(response: IO[bytes], longest: int, deadline: float) -> bytes | None:
     return b"".join(chunks)
 
 
-def _not_answered(error: Exception) -> NotAnswered:
+def _not_answered_error(error: Exception) -> NotAnswered:
+    """is_unreachable, for which requests are repeated less long: nothing listens there, the name is unknown, or the certificate
+    is wrong."""
     reason = getattr(error, "reason", error)
     is_unreachable = isinstance(reason, ConnectionRefusedError | ssl.SSLCertVerificationError | socket.gaierror)
     return NotAnswered(" ".join(str(reason).split()) or type(reason).__name__, is_unreachable=is_unreachable)

@@ -33,7 +33,7 @@ _BASE = "/api/2.1/unity-catalog"
 TIMEOUT_SECONDS = 60.0
 _LONGEST_ANSWER = 32 << 20
 _LONGEST_KIND = 100
-_CONFLICT, _TOO_MANY = 409, 429
+_CONFLICT, _PRECONDITION_FAILED, _TOO_MANY = 409, 412, 429
 
 
 class AccessToken(Protocol):
@@ -47,7 +47,8 @@ class AccessToken(Protocol):
 
 
 class RestClient:
-    """server: as server_url returns it. timeout: seconds for one request. Many threads may use one client."""
+    """The client of one server. server: its URL, without the path of the API. timeout: seconds for one request. Many threads may
+    use one client."""
 
     def __init__(
         self,
@@ -79,9 +80,9 @@ class RestClient:
                 seconds=self._retry_seconds,
             )
         except StoreUnavailableError as error:
-            raise self._unavailable(error.__cause__ or error) from error
+            raise self._unavailable_error(error.__cause__ or error) from error
         if answer is None:
-            raise self._invalid(path, "it is empty")
+            raise self._invalid_error(path, "it is empty")
         return answer
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -90,7 +91,7 @@ class RestClient:
         try:
             return self._send("POST", path, orjson.dumps(body))
         except NotAnswered as error:
-            raise self._unavailable(error) from error
+            raise self._unavailable_error(error) from error
 
     def delete(self, path: str, query: Mapping[str, str] | None = None) -> None:
         """Delete something; repeated until it is answered. After an attempt without an answer it may be missing. Raises as
@@ -108,12 +109,13 @@ class RestClient:
         try:
             until_answered(f"answer DELETE {path}", attempt, seconds=self._retry_seconds)
         except StoreUnavailableError as error:
-            raise self._unavailable(error.__cause__ or error) from error
+            raise self._unavailable_error(error.__cause__ or error) from error
 
     # ------------------------------------------------------------ one request
 
     def _send(self, method: str, path: str, body: bytes | None) -> dict[str, Any] | None:
-        """Raises NotAnswered if the result is unknown."""
+        """Send one request. Returns the answer's JSON object; None for an empty answer. Raises NotAnswered if the result is
+        unknown."""
         request = urllib.request.Request(f"{self.server}{_BASE}{path}", data=body, method=method)
         request.add_header("User-Agent", f"{DISTRIBUTION}/{own_version()}")
         request.add_header("Accept", "application/json")
@@ -124,25 +126,27 @@ class RestClient:
             request.add_unredirected_header("Authorization", f"Bearer {token}")
         answer = self._http.send(request, self._longest_answer)
         if answer.status >= 300:
-            self._fail(method, path, answer)
+            self._raise_error(method, path, answer)
         if answer.data is None:
-            raise self._invalid(path, f"it has more than {self._longest_answer} bytes")
-        return self._object(path, answer.data) if answer.data else None
+            raise self._invalid_error(path, f"it has more than {self._longest_answer} bytes")
+        return self._parse_object(path, answer.data) if answer.data else None
 
-    def _object(self, path: str, data: bytes) -> dict[str, Any]:
+    def _parse_object(self, path: str, data: bytes) -> dict[str, Any]:
         try:
             answer = parse_json(data)
         except ValueError as error:
-            raise self._invalid(path, f"it is no JSON ({error})") from error
+            raise self._invalid_error(path, f"it is no JSON ({error})") from error
         if not isinstance(answer, dict):
-            raise self._invalid(path, "it is no JSON object")
+            raise self._invalid_error(path, "it is no JSON object")
         return answer
 
-    def _fail(self, method: str, path: str, answer: HttpAnswer) -> NoReturn:
+    def _raise_error(self, method: str, path: str, answer: HttpAnswer) -> NoReturn:
         """Raise the error that an HTTP status means."""
         status = answer.status
-        kind, message = map(self._hide, _error_of(answer.data or b""))  # before they are cut, so that no part of a token is left
-        kind, message = kind[:_LONGEST_KIND], shown(message or self._hide(answer.reason))[1:-1]
+        # Secrets are removed before the texts are cut, so that no part of a token remains.
+        kind, message = map(self._without_secrets, _parse_error(answer.data or b""))
+        # shown puts the text into quotes, which are removed here.
+        kind, message = kind[:_LONGEST_KIND], shown(message or self._without_secrets(answer.reason))[1:-1]
         if status == 404 and (kind.startswith(("NoSuch", "NotFound")) or kind.endswith("NOT_FOUND")):
             raise CatalogObjectNotFoundError(
                 f"The Unity Catalog server {self.server} does not know what was named: {message}. Names are case-sensitive. "
@@ -150,7 +154,7 @@ class RestClient:
                 kind=kind,
             )
         # A conflict, or a limit, that the API itself reports was not carried out; a proxy's status means nothing.
-        if status in REFUSALS or (status in (_CONFLICT, 412, _TOO_MANY) and kind):
+        if status in REFUSALS or (status in (_CONFLICT, _PRECONDITION_FAILED, _TOO_MANY) and kind):
             raise CatalogRefusedError(
                 f"The Unity Catalog server {self.server} refused {method} {path.partition('?')[0]} ({status}): {message}. "
                 f"{_cure(status, kind)}",
@@ -161,23 +165,23 @@ class RestClient:
 
     # ------------------------------------------------------------ errors
 
-    def _hide(self, text: str) -> str:
+    def _without_secrets(self, text: str) -> str:
         return without_secrets(text, self._access_token.secrets())
 
-    def _unavailable(self, error: BaseException) -> CatalogUnavailableError:
+    def _unavailable_error(self, error: BaseException) -> CatalogUnavailableError:
         return CatalogUnavailableError(
             f"The Unity Catalog server {self.server} gave no answer: {str(error).rstrip('.')}. Check its URL and the network, "
             "then run the operation again."
         )
 
-    def _invalid(self, path: str, why: str) -> CatalogAnswerError:
+    def _invalid_error(self, path: str, why: str) -> CatalogAnswerError:
         return CatalogAnswerError(
             f"The answer of the Unity Catalog server {self.server} to {path.partition('?')[0]} cannot be used: {why}. Make sure "
             "that the URL is that of a Unity Catalog server, and not of its web pages."
         )
 
 
-def _error_of(data: bytes) -> tuple[str, str]:
+def _parse_error(data: bytes) -> tuple[str, str]:
     """The server's name for an error and its message, in either of the two forms of Unity Catalog; empty texts if there are
     none."""
     try:
@@ -187,13 +191,15 @@ def _error_of(data: bytes) -> tuple[str, str]:
     if not isinstance(form, dict):
         return "", ""
     inner = form.get("error")
-    kind, message = (
-        (inner.get("type"), inner.get("message")) if isinstance(inner, dict) else (form.get("error_code"), form.get("message"))
-    )
+    if isinstance(inner, dict):
+        kind, message = inner.get("type"), inner.get("message")
+    else:
+        kind, message = form.get("error_code"), form.get("message")
     return kind if isinstance(kind, str) else "", message.rstrip(".") if isinstance(message, str) else ""
 
 
 def _cure(status: int, kind: str) -> str:
+    """What the user can do about a refusal."""
     match status:
         case 401:
             return "Give a valid token: the option unity.token, or DATABRICKS_HOST and DATABRICKS_TOKEN in the environment."

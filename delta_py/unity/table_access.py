@@ -47,7 +47,8 @@ _cache_lock = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class AccessOptions:
-    """options: of the token, by their names. is_shared: the token may go to other processes."""
+    """How requests are sent. options: of the token, by their names. timeout: seconds for one request. retry_seconds: how long
+    requests without an answer are repeated. is_shared: the token may go to other processes."""
 
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     timeout: float = TIMEOUT_SECONDS
@@ -56,7 +57,8 @@ class AccessOptions:
 
 
 class TableAccess:
-    """options: None if no other process can have the access. clock_ms: ms since 1970, for tests."""
+    """Requests about one table, and the credentials for its files. options: None if no other process can have the access.
+    clock_ms: ms since 1970, for tests."""
 
     def __init__(
         self,
@@ -70,7 +72,7 @@ class TableAccess:
         self._lock = threading.Lock()
         self._credential: VendedCredential | None = None
         self._staging_ids: dict[str, str] = {}  # of new tables, by their locations, until they are created
-        self._renew_at_ms = 0
+        self._renew_at_ms = 0  # since 1970
 
     def __repr__(self) -> str:
         return f"TableAccess({self.name.shown!r})"
@@ -91,17 +93,17 @@ class TableAccess:
         return f"/delta/v1/catalogs/{catalog}/schemas/{schema}"
 
     @property
-    def _path(self) -> str:
+    def _table_path(self) -> str:
         return f"{self._schema_path}/tables/{quote(self.name.parts[2], safe='')}"
 
     def load(self) -> CatalogTable:
-        """Raises as RestClient.get, and CatalogAnswerError."""
-        return catalog_table(self._client.get(self._path), self.name.text)
+        """The table as the catalog has it now. Raises as RestClient.get, and CatalogAnswerError."""
+        return catalog_table(self._client.get(self._table_path), self.name.text)
 
     def update(self, table_id: str, updates: Sequence[Mapping[str, Any]]) -> None:
         """Change the table with this id, in one request. Raises as RestClient.post."""
         self._client.post(
-            self._path, {"requirements": [{"type": "assert-table-uuid", "uuid": table_id}], "updates": list(updates)}
+            self._table_path, {"requirements": [{"type": "assert-table-uuid", "uuid": table_id}], "updates": list(updates)}
         )
 
     def stage(self) -> StagedTable:
@@ -114,23 +116,25 @@ class TableAccess:
         self._staging_ids[staged.location] = staged.table_id
         if answer.get("storage-credentials"):
             with self._lock:
-                self._use(covering(vended_credentials(answer, self.name.text), staged.location, self.name.text))
+                self._use_credential(covering(vended_credentials(answer, self.name.text), staged.location, self.name.text))
         return staged
 
     def create(self, definition: Mapping[str, Any]) -> None:
-        """Make the table at its place known. Raises as RestClient.post."""
+        """Make the new table at its place known to others. definition: the body of the request, without the name. Raises as
+        RestClient.post."""
         self._client.post(f"{self._schema_path}/tables", {"name": self.name.parts[2], **definition})
         self._staging_ids.pop(definition["location"], None)
 
     def drop(self) -> None:
-        """Raises as RestClient.delete."""
-        self._client.delete(self._path)
+        """Drop the table from the catalog. Raises as RestClient.delete."""
+        self._client.delete(self._table_path)
 
     def rename(self, new_name: str) -> None:
-        """new_name: in the same schema. Raises as RestClient.post; if the outcome is unknown, it looks for the table."""
+        """Rename the table within its schema. Raises as RestClient.post. If the outcome is unknown, this looks whether the table
+        has the new name."""
         table_id = self.load().table_id
         try:
-            self._client.post(f"{self._path}/rename", {"new-name": new_name})
+            self._client.post(f"{self._table_path}/rename", {"new-name": new_name})
         except CatalogUnavailableError:  # the table has the new name if the request was carried out
             renamed = TableAccess(self._client, replace(self.name, parts=(*self.name.parts[:2], new_name)))
             try:
@@ -143,7 +147,8 @@ class TableAccess:
     def storage_options(self, location: str) -> Mapping[str, str]:
         """Storage options with credentials for the table's files; empty if the server hands out none. Raises as load."""
         with self._lock:
-            if self._credential is None or not covers(self._credential.prefix, location):  # made again at another place
+            if self._credential is None or not covers(self._credential.prefix, location):
+                # There is none yet, or the table was created again at another place.
                 self._credential, self._renew_at_ms = None, 0
             if self._clock_ms() >= self._renew_at_ms:
                 self._renew(location)
@@ -152,27 +157,28 @@ class TableAccess:
 
     def _renew(self, location: str) -> None:
         """Request new credentials. If the server gives no answer, the present ones are used as long as they are valid."""
-        now = self._clock_ms()
+        now_ms = self._clock_ms()
         try:
-            credential = covering(self._requested(location), location, self.name.text)
+            credential = covering(self._request_credentials(location), location, self.name.text)
         except CatalogUnavailableError as error:
             expires_ms = None if self._credential is None else self._credential.expires_ms
-            if expires_ms is None or now >= expires_ms:
+            if expires_ms is None or now_ms >= expires_ms:
                 raise
             _log.warning("%s: the credentials were not renewed, and are valid for a while: %s", self.name.shown, error)
-            self._renew_at_ms = now + (expires_ms - now) // 2
+            self._renew_at_ms = now_ms + (expires_ms - now_ms) // 2
             return
-        self._use(credential)
+        self._use_credential(credential)
 
-    def _use(self, credential: VendedCredential) -> None:
-        """Use it from now on, until five minutes before its end, or for half of a short life."""
-        now = self._clock_ms()
+    def _use_credential(self, credential: VendedCredential) -> None:
+        """Use a credential from now on, until five minutes before its end, or for half of a short life."""
+        now_ms = self._clock_ms()
         self._credential = credential
-        life_ms = 0 if credential.expires_ms is None else max(0, credential.expires_ms - now)
-        self._renew_at_ms = 2**63 if credential.expires_ms is None else now + max(life_ms // 2, life_ms - _RENEWED_BEFORE_MS)
+        life_ms = 0 if credential.expires_ms is None else max(0, credential.expires_ms - now_ms)
+        self._renew_at_ms = 2**63 if credential.expires_ms is None else now_ms + max(life_ms // 2, life_ms - _RENEWED_BEFORE_MS)
 
-    def _requested(self, location: str) -> tuple[VendedCredential, ...]:
+    def _request_credentials(self, location: str) -> tuple[VendedCredential, ...]:
         """Credentials for reading and writing, or only for reading if the user may not write."""
+        # A table that is staged and not yet created has credentials by its staging id, not by its name.
         staging_id = self._staging_ids.get(location)
         if staging_id is not None:
             try:
@@ -181,7 +187,7 @@ class TableAccess:
                 self._staging_ids.pop(location, None)
             else:
                 return vended_credentials(answer, self.name.text)
-        path = f"{self._path}/credentials"
+        path = f"{self._table_path}/credentials"
         try:
             answer = self._client.get(path, {"operation": "READ_WRITE"})
         except CatalogRefusedError as error:
@@ -190,13 +196,16 @@ class TableAccess:
             answer = self._client.get(path, {"operation": "READ"})
         return vended_credentials(answer, self.name.text)
 
-    def _take(self, credential: VendedCredential | None, staging_ids: Mapping[str, str]) -> None:
-        """Take over what another process knows, unless this one has newer credentials."""
+    def _take_over(self, credential: VendedCredential | None, staging_ids: Mapping[str, str]) -> None:
+        """Take over what a pickled access contains. Its credential is used only if it expires later than the one of this
+        process."""
         with self._lock:
             self._staging_ids |= staging_ids
-            mine, far = self._credential, 2**63
-            if credential is not None and (mine is None or (credential.expires_ms or far) > (mine.expires_ms or far)):
-                self._use(credential)
+            present, never_ms = self._credential, 2**63
+            if credential is None:
+                return
+            if present is None or (credential.expires_ms or never_ms) > (present.expires_ms or never_ms):
+                self._use_credential(credential)
 
 
 def table_access(name: CatalogTableName, options: AccessOptions) -> TableAccess:
@@ -214,8 +223,9 @@ def catalog_client(server: str, options: AccessOptions) -> RestClient:
 def _copied(
     name: CatalogTableName, options: AccessOptions, credential: VendedCredential | None, staging_ids: Mapping[str, str]
 ) -> TableAccess:
+    """Unpickles an access: the one of this process, with what the pickled one knew."""
     access = table_access(name, options)
-    access._take(credential, staging_ids)
+    access._take_over(credential, staging_ids)
     return access
 
 
@@ -230,7 +240,7 @@ def _known_client(server: str, options: AccessOptions) -> RestClient:
     return RestClient(server, token, timeout=options.timeout, retry_seconds=options.retry_seconds)
 
 
-def _forget() -> None:
+def _forget_accesses_of_parent() -> None:
     """A forked process must not wait for locks that threads of its parent held."""
     global _cache_lock
     _known_access.cache_clear()
@@ -238,4 +248,4 @@ def _forget() -> None:
     _cache_lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_forget_accesses_of_parent)

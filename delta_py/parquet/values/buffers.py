@@ -12,7 +12,7 @@ Ndarray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 def fixed_values(array: pa.Array, dtype: Any) -> Ndarray:
-    """The values of a fixed-width array, one per element of `dtype`; the value of a null is arbitrary."""
+    """The values of a fixed-width array as numpy's `dtype`, which has the same width; the value of a null is arbitrary."""
     buffer = array.buffers()[1]
     if buffer is None:
         return np.zeros(len(array), dtype)
@@ -62,9 +62,10 @@ def bytes_of(array: pa.Array) -> tuple[Ndarray, Ndarray]:
 
 
 def binary_array(data: Ndarray, offsets: Ndarray, bitmap: pa.Buffer | None = None) -> pa.Array:
-    """Bytes and offsets (one more than rows) -> a binary array."""
-    stored = pa.py_buffer(np.ascontiguousarray(offsets, np.int32))
-    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [bitmap, stored, pa.py_buffer(np.ascontiguousarray(data))])
+    """A binary array from its bytes and the rows' offsets into them, one more than rows. bitmap: the validity of the rows; None
+    if none is null."""
+    offset_buffer = pa.py_buffer(np.ascontiguousarray(offsets, np.int32))
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [bitmap, offset_buffer, pa.py_buffer(np.ascontiguousarray(data))])
 
 
 def without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -73,10 +74,10 @@ def without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
     If a file's writer used views (an Arrow schema in the footer records it), the file is decoded into views, and Arrow has
     no kernels to select rows of views.
     """
-    plain = [_plain_type(kind) for kind in batch.schema.types]
-    if plain == batch.schema.types:
+    plain_types = [_plain_type(kind) for kind in batch.schema.types]
+    if plain_types == batch.schema.types:
         return batch
-    arrays = [array if kind == array.type else array.cast(kind) for array, kind in zip(batch.columns, plain, strict=True)]
+    arrays = [array if kind == array.type else array.cast(kind) for array, kind in zip(batch.columns, plain_types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
@@ -91,13 +92,13 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     children = [kind.field(n) for n in range(kind.num_fields)]
     if pa.types.is_map(kind):
         children = [kind.key_field, kind.item_field]
-    plain = [child.with_type(_plain_type(child.type)) for child in children]
-    if all(new.type == old.type for new, old in zip(plain, children, strict=True)):
+    plain_children = [child.with_type(_plain_type(child.type)) for child in children]
+    if all(plain_child.type == child.type for plain_child, child in zip(plain_children, children, strict=True)):
         return kind
     if pa.types.is_struct(kind):
-        return pa.struct(plain)
+        return pa.struct(plain_children)
     if pa.types.is_map(kind):
-        return pa.map_(*plain)
+        return pa.map_(*plain_children)
     if pa.types.is_large_list(kind):
-        return pa.large_list(plain[0])
-    return pa.list_(plain[0]) if pa.types.is_list(kind) else kind
+        return pa.large_list(plain_children[0])
+    return pa.list_(plain_children[0]) if pa.types.is_list(kind) else kind

@@ -77,19 +77,23 @@ def match_columns(
 
 
 def _match_field(path: str, logical: DataType, physical: StructField, siblings: SiblingFields, by_id: bool) -> Match:
-    source = _find(path, physical, siblings, by_id)
+    """Find a column, or a field of a struct, among its siblings in the file. path: for errors. A VOID column is null everywhere,
+    so a field of its name is not read."""
+    source = _find_field(path, physical, siblings, by_id)
     if source is None or logical == VOID:
         return Match(path, logical, None)
     return _match_value(path, logical, physical.data_type, source, by_id)
 
 
-def _find(path: str, physical: StructField, siblings: SiblingFields, by_id: bool) -> FileField | None:
-    """By id if the field has one and by_id is set; else by exact name; else by name ignoring case."""
+def _find_field(path: str, physical: StructField, siblings: SiblingFields, by_id: bool) -> FileField | None:
+    """The field's counterpart in the file: by id if the field has one and by_id is set; else by exact name; else by name ignoring
+    case. None if the file lacks it."""
     field_id = physical.metadata.get(COLUMN_ID) if by_id else None
-    return _only(path, siblings.named(physical.name) if field_id is None else siblings.with_id(field_id))
+    return _single_candidate(path, siblings.named(physical.name) if field_id is None else siblings.with_id(field_id))
 
 
-def _only(path: str, candidates: Sequence[FileField]) -> FileField | None:
+def _single_candidate(path: str, candidates: Sequence[FileField]) -> FileField | None:
+    """The only candidate; None if there is none. Raises CannotRead if there are several."""
     if len(candidates) > 1:
         names = ", ".join(f.name for f in candidates)
         raise CannotRead(f"column {path} is in the file more than once: {names}; which one is meant cannot be told")
@@ -101,27 +105,29 @@ def _match_value(path: str, logical: DataType, physical: DataType, source: FileF
     parts: list[Match] = []
     match logical, physical:
         case StructType(fields), StructType(physical_fields):
-            _expect(path, logical, source, Shape.STRUCT)
+            _check_shape(path, logical, source, Shape.STRUCT)
             siblings = SiblingFields(source.children)
             for inner, inner_physical in zip(fields, physical_fields, strict=True):
                 parts.append(_match_field(f"{path}.{inner.name}", inner.data_type, inner_physical, siblings, by_id))
         case ArrayType(element), ArrayType(physical_element):
-            _expect(path, logical, source, Shape.LIST)
+            _check_shape(path, logical, source, Shape.LIST)
             parts.append(_match_part(f"{path}.element", element, physical_element, source.children[0], by_id))
         case MapType(key, value), MapType(physical_key, physical_value):
-            _expect(path, logical, source, Shape.MAP)
+            _check_shape(path, logical, source, Shape.MAP)
             parts.append(_match_part(f"{path}.key", key, physical_key, source.children[0], by_id))
             parts.append(_match_part(f"{path}.value", value, physical_value, source.children[1], by_id))
         case _:
-            _expect(path, logical, source, Shape.STRUCT if logical == VARIANT else Shape.LEAF)
+            _check_shape(path, logical, source, Shape.STRUCT if logical == VARIANT else Shape.LEAF)
     return Match(path, logical, source, tuple(parts))
 
 
 def _match_part(path: str, logical: DataType, physical: DataType, source: FileField, by_id: bool) -> Match:
+    """Match an element, a key or a value, whose field in the file is known."""
     return Match(path, logical, None) if logical == VOID else _match_value(path, logical, physical, source, by_id)
 
 
-def _expect(path: str, logical: DataType, source: FileField, shape: Shape) -> None:
+def _check_shape(path: str, logical: DataType, source: FileField, shape: Shape) -> None:
+    """Raises CannotRead if the file's field does not have this shape."""
     if source.shape is not shape:
         kind = "a plain value" if source.shape is Shape.LEAF else f"a {source.shape.value}"
         raise CannotRead(f"column {path} is {type_name(logical)} in the table, and {kind} in the file")
@@ -132,14 +138,16 @@ def needed_leaves(match: Match, schema: FileSchema) -> set[int]:
     if match.source is None:
         return set()
     if not match.parts:
-        needed = set() if isinstance(match.data_type, StructType) else set(match.source.leaves)
+        # A struct without fields needs no leaf of its own. Any other value without parts is a leaf, or a variant, whose leaves
+        # are all needed.
+        leaves = set() if isinstance(match.data_type, StructType) else set(match.source.leaves)
     else:
-        needed = set().union(*(needed_leaves(part, schema) for part in match.parts))
+        leaves = set().union(*(needed_leaves(part, schema) for part in match.parts))
     if match.source.shape is Shape.MAP:  # Arrow builds a map only if both sides are read
         for side in match.source.children:
-            if needed.isdisjoint(side.leaves):
-                needed.add(schema.cheapest_leaf(side))
-    return needed or {schema.cheapest_leaf(match.source)}
+            if leaves.isdisjoint(side.leaves):
+                leaves.add(schema.cheapest_leaf(side))
+    return leaves or {schema.cheapest_leaf(match.source)}
 
 
 # ---------------------------------------------------------------- converting
@@ -183,22 +191,26 @@ def converter(match: Match, arrow: pa.DataType, context: FileContext) -> Convert
 
 
 def nulls(match: Match, row_count: int) -> pa.Array:
+    """The values of a column or a part that the file lacks."""
     return pa.nulls(row_count, to_arrow_type(match.data_type))
 
 
 def _struct_converter(match: Match, arrow: pa.StructType, target: pa.DataType, context: FileContext) -> Convert | None:
+    """The conversion of structs. None if the file's struct has the table's fields in the same order, and no field needs one."""
     assert match.source is not None
-    decoded = context.positions(match.source.children)
-    positions = [None if part.source is None else decoded[part.source.first_leaf] for part in match.parts]
-    converts = [
+    positions_by_leaf = context.positions(match.source.children)
+    positions = [None if part.source is None else positions_by_leaf[part.source.first_leaf] for part in match.parts]
+    converters = [
         None if position is None else converter(part, arrow.field(position).type, context)
         for part, position in zip(match.parts, positions, strict=True)
     ]
-    if arrow == target and not any(converts) and positions == list(range(len(positions))):
+    if arrow == target and not any(converters) and positions == list(range(len(positions))):
         return None
-    missing = [to_arrow_type(part.data_type) for part in match.parts]  # of all parts; used for those that the file lacks
+    part_types = [to_arrow_type(part.data_type) for part in match.parts]  # of all parts; used for those that the file lacks
 
     def child(array: pa.StructArray, position: int | None, inner: Convert | None, kind: pa.DataType) -> pa.Array:
+        """A field of the result. position: in the file's struct, None if the file lacks it. inner: its conversion. kind: its
+        type."""
         if position is None:
             return pa.nulls(len(array), kind)
         values = array.field(position)
@@ -210,13 +222,15 @@ def _struct_converter(match: Match, arrow: pa.StructType, target: pa.DataType, c
         return inner(values)
 
     def convert(array: pa.StructArray) -> pa.Array:
-        children = [child(array, *each) for each in zip(positions, converts, missing, strict=True)]
+        parts = zip(positions, converters, part_types, strict=True)
+        children = [child(array, position, inner, kind) for position, inner, kind in parts]
         return pa.Array.from_buffers(target, len(array), [validity(array)], array.null_count, children=children)
 
     return convert
 
 
 def _list_converter(match: Match, arrow: pa.DataType, target: pa.DataType, context: FileContext) -> Convert | None:
+    """The conversion of lists. None if the file has plain lists, and their elements need none."""
     # Lists with other layouts (64-bit offsets, fixed size, views) are converted to plain lists first.
     if not pa.types.is_list(arrow):
         assert is_list_like(arrow)
@@ -229,12 +243,13 @@ def _list_converter(match: Match, arrow: pa.DataType, target: pa.DataType, conte
 
     def convert(array: pa.ListArray) -> pa.Array:
         offsets, values = list_parts(array)
-        return _with_offsets(target, array, offsets, apply(element, values))
+        return _list_or_map(target, array, offsets, apply(element, values))
 
     return convert
 
 
 def _map_converter(match: Match, arrow: pa.MapType, target: pa.MapType, context: FileContext) -> Convert | None:
+    """The conversion of maps. None if neither keys nor values need one."""
     key = _part_converter(match.parts[0], arrow.key_type, context)
     value = _part_converter(match.parts[1], arrow.item_type, context)
     if arrow == target and key is None and value is None:
@@ -245,12 +260,13 @@ def _map_converter(match: Match, arrow: pa.MapType, target: pa.MapType, context:
         offsets, entries = list_parts(array)
         children = [apply(key, entries.field(0)), apply(value, entries.field(1))]
         pairs = pa.Array.from_buffers(entry_type, len(entries), [None], 0, children=children)
-        return _with_offsets(target, array, offsets, pairs)
+        return _list_or_map(target, array, offsets, pairs)
 
     return convert
 
 
 def _part_converter(part: Match, arrow: pa.DataType, context: FileContext) -> Convert | None:
+    """The conversion of elements, keys or values; of parts without a source, such as VOID elements, to nulls."""
     if part.source is None:
         return lambda array: nulls(part, len(array))
     return converter(part, arrow, context)
@@ -260,7 +276,7 @@ def apply(convert: Convert | None, array: pa.Array) -> pa.Array:
     return array if convert is None else convert(array)
 
 
-def _with_offsets(target: pa.DataType, array: pa.Array, offsets: Ndarray, values: pa.Array) -> pa.Array:
+def _list_or_map(target: pa.DataType, array: pa.Array, offsets: Ndarray, values: pa.Array) -> pa.Array:
     """A list or map array of the target type, with the nulls of `array`. offsets: into `values`, from 0."""
     buffers = [validity(array), pa.py_buffer(np.ascontiguousarray(offsets))]
     return pa.Array.from_buffers(target, len(array), buffers, array.null_count, children=[values])

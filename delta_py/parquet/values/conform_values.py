@@ -41,11 +41,11 @@ def value_converter(
     if pa.types.is_null(arrow):
         return lambda array: pa.nulls(len(array), target)
     if pa.types.is_date(arrow) or pa.types.is_timestamp(arrow) or (arrow == pa.int32() and pa.types.is_date(target)):
-        steps = _temporal(data_type, arrow, target, calendar, int96)
+        steps = _temporal_steps(data_type, arrow, target, calendar, int96)
     elif arrow == target:
         return None
     else:
-        steps = _plain(data_type, arrow, target)
+        steps = _plain_steps(data_type, arrow, target)
     if steps is None:
         raise CannotRead(f"column {path} is {type_name(data_type)} in the table, and {arrow} in the file")
     return _chain(*steps)
@@ -53,37 +53,37 @@ def value_converter(
 
 def _chain(*steps: Convert | None) -> Convert | None:
     """All steps as one conversion; None if there is none."""
-    todo = [step for step in steps if step is not None]
-    if len(todo) < 2:
-        return todo[0] if todo else None
+    needed_steps = [step for step in steps if step is not None]
+    if len(needed_steps) < 2:
+        return needed_steps[0] if needed_steps else None
 
     def convert(array: pa.Array) -> pa.Array:
-        for step in todo:
+        for step in needed_steps:
             array = step(array)
         return array
 
     return convert
 
 
-# Conversions in the order in which they are applied; None in the place of a step that is not needed. None in the place of the
-# tuple if the conversion is not allowed.
+# Conversions in the order in which they are applied; a step that is None is not needed. None instead of the tuple: the conversion
+# is not allowed.
 Steps: TypeAlias = tuple[Convert | None, ...] | None
 
 
 # ---------------------------------------------------------------- numbers and text
 
 
-def _plain(data_type: DataType, arrow: pa.DataType, target: pa.DataType) -> Steps:
-    """Returns None if the conversion is not allowed."""
+def _plain_steps(data_type: DataType, arrow: pa.DataType, target: pa.DataType) -> Steps:
+    """The conversion of numbers, texts and bytes. Arrow's casts raise an error for a value that does not fit."""
     types = pa.types
     if isinstance(data_type, DecimalType):
-        return _decimal(arrow, target)
+        return _decimal_steps(arrow, target)
     if types.is_integer(target) and types.is_integer(arrow):
         return (_cast(target),)
     if types.is_floating(target) and _widens_to_float(arrow, target):
         return (_cast(target),)
     if types.is_string(target) or types.is_binary(target):
-        return _bytes(arrow, target)
+        return _binary_steps(arrow, target)
     return None
 
 
@@ -92,23 +92,25 @@ def _cast(target: pa.DataType) -> Convert:
 
 
 def _widens_to_float(arrow: pa.DataType, target: pa.DataType) -> bool:
+    """Whether a floating-point type keeps every value. A double has 53 bits for the digits, enough for integers of 32 bits."""
     if pa.types.is_floating(arrow):
         return bool(arrow.bit_width <= target.bit_width)
     return bool(pa.types.is_integer(arrow) and arrow.bit_width <= 32 and pa.types.is_float64(target))
 
 
-def _decimal(arrow: pa.DataType, target: pa.DataType) -> Steps:
+def _decimal_steps(arrow: pa.DataType, target: pa.DataType) -> Steps:
+    """The conversion to a decimal; a value with too many digits raises an error when it is converted."""
     if pa.types.is_decimal(arrow):
         return (_cast(target),)
     if not pa.types.is_integer(arrow):
         return None
     # Arrow casts an integer only to a decimal that holds all integers of its width; the second step checks the values.
-    digits = 20 + target.scale
-    roomy = pa.decimal128(digits, target.scale) if digits <= 38 else pa.decimal256(digits, target.scale)
-    return (_cast(roomy), _cast(target))
+    digits = 20 + target.scale  # an integer of 64 bits has up to 20 digits
+    wide_decimal = pa.decimal128(digits, target.scale) if digits <= 38 else pa.decimal256(digits, target.scale)
+    return (_cast(wide_decimal), _cast(target))
 
 
-def _bytes(arrow: pa.DataType, target: pa.DataType) -> Steps:
+def _binary_steps(arrow: pa.DataType, target: pa.DataType) -> Steps:
     """Text and bytes have the same layout; bytes that are not UTF-8 are not changed, as in Spark."""
     types = pa.types
     if arrow in (pa.string(), pa.binary()):
@@ -123,24 +125,24 @@ def _bytes(arrow: pa.DataType, target: pa.DataType) -> Steps:
 # ---------------------------------------------------------------- dates and times
 
 
-def _temporal(data_type: DataType, arrow: pa.DataType, target: pa.DataType, calendar: LegacyCalendar, int96: bool) -> Steps:
-    """Returns None if the conversion is not allowed."""
+def _temporal_steps(data_type: DataType, arrow: pa.DataType, target: pa.DataType, calendar: LegacyCalendar, int96: bool) -> Steps:
+    """The conversion to dates and timestamps. int96: the file stores the column as INT96, which has its own calendar mark."""
     if pa.types.is_timestamp(arrow):
-        return _timestamp(arrow, target, calendar, int96) if pa.types.is_timestamp(target) else None
+        return _timestamp_steps(arrow, target, calendar, int96) if pa.types.is_timestamp(target) else None
     as_date: Convert | None = None
     if arrow == pa.int32():
         as_date = lambda array: array.view(pa.date32())  # noqa: E731
     elif arrow != pa.date32():
         as_date = _cast(pa.date32())
-    rebased = rebase_dates if calendar.datetime else None
+    rebase = rebase_dates if calendar.datetime else None
     if pa.types.is_date32(target):
-        return (as_date, rebased)
+        return (as_date, rebase)
     if data_type == PrimitiveType("timestamp_ntz"):
-        return (as_date, rebased, _cast(target))
+        return (as_date, rebase, _cast(target))
     return None
 
 
-def _timestamp(arrow: pa.TimestampType, target: pa.TimestampType, calendar: LegacyCalendar, int96: bool) -> Steps:
+def _timestamp_steps(arrow: pa.TimestampType, target: pa.TimestampType, calendar: LegacyCalendar, int96: bool) -> Steps:
     """To microseconds, and then from the hybrid calendar if an older writer used it."""
     to_micros: Convert | None
     if arrow.unit == "us":
@@ -150,9 +152,9 @@ def _timestamp(arrow: pa.TimestampType, target: pa.TimestampType, calendar: Lega
     else:
         factor = _MICROS_PER_UNIT[arrow.unit]
         to_micros = lambda array: pc.multiply_checked(array.view(pa.int64()), factor).view(target)  # noqa: E731
-    legacy = target.tz is not None and (calendar.int96 if int96 else calendar.datetime)
+    is_legacy = target.tz is not None and (calendar.int96 if int96 else calendar.datetime)
     zone = calendar.zone
-    return (to_micros, (lambda array: rebase_timestamps(array, zone)) if legacy else None)
+    return (to_micros, (lambda array: rebase_timestamps(array, zone)) if is_legacy else None)
 
 
 def floor_nanoseconds(array: pa.Array, target: pa.DataType) -> pa.Array:

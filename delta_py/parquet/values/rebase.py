@@ -80,18 +80,19 @@ def rebase_timestamps(times: pa.Array, zone: str) -> pa.Array:
     Raises ValueError if there are old times and the zone is not known.
     """
     micros = fixed_values(times, np.int64)
-    old = micros < _LAST_LEGACY_ZONE_RULE
-    if not old.any():
+    is_old = micros < _LAST_LEGACY_ZONE_RULE
+    if not is_old.any():
         return times
     rules = _zone(zone)
-    if rules.fixed:  # only the calendars differ, so values from their change on are not moved
-        old = micros < _GREGORIAN_START_DAY * _MICROS_PER_DAY - rules.legacy_offset
-    moved = micros.copy()
-    moved[old] = _rebase_micros(micros[old], rules)
-    return from_values(times.type, moved, nulls_of=times)
+    if rules.is_fixed:  # only the calendars differ, so values from their change on are not moved
+        is_old = micros < _GREGORIAN_START_DAY * _MICROS_PER_DAY - rules.legacy_offset
+    rebased = micros.copy()
+    rebased[is_old] = _rebase_micros(micros[is_old], rules)
+    return from_values(times.type, rebased, nulls_of=times)
 
 
 def _rebase_micros(micros: Ndarray, zone: _Zone) -> Ndarray:
+    """Instants (microseconds since 1970) by the old rules -> the instants with the same local date and time by today's rules."""
     days, time_of_day = np.divmod(micros + zone.legacy_offset, _MICROS_PER_DAY)
     return zone.to_instants(_rebase_days(days) * _MICROS_PER_DAY + time_of_day)
 
@@ -103,9 +104,10 @@ def _rebase_days(days: Ndarray) -> Ndarray:
 
 
 def _julian_date(days: Ndarray) -> tuple[Ndarray, Ndarray, Ndarray]:
-    """(year, month, day of month) in the Julian calendar, years counted from March so that a leap day comes last."""
+    """(year, month, day of month) in the Julian calendar. A year begins with March, so that a leap day comes last; March is month
+    0, and the first day of a month is 0. days: numbers of days since 1970-01-01."""
     since_march_0 = days + 719_470  # days since 1 March of Julian year 0
-    cycle, day_of_cycle = np.divmod(since_march_0, 1461)
+    cycle, day_of_cycle = np.divmod(since_march_0, 1461)  # a cycle is four years; the last one has the leap day
     year_of_cycle = np.minimum(day_of_cycle // 365, 3)
     day_of_year = day_of_cycle - 365 * year_of_cycle
     # From March on, five months always have 153 days together: 31, 30, 31, 30, 31.
@@ -116,6 +118,7 @@ def _julian_date(days: Ndarray) -> tuple[Ndarray, Ndarray, Ndarray]:
 def _gregorian_day(year: Ndarray, month: Ndarray, day: Ndarray) -> Ndarray:
     """The inverse for the proleptic Gregorian calendar; year and month count from March, day from 0."""
     leap_days = year // 4 - year // 100 + year // 400
+    # 719,468 is the number of days from 1 March of year 0 to 1970-01-01.
     days: Ndarray = 365 * year + leap_days + (153 * month + 2) // 5 + day - 719_468
     return days
 
@@ -130,21 +133,23 @@ class _Zone:
     legacy_offset: before 1900 by the JVM's old rules, which use today's standard time for all earlier years.
     starts, offsets: by today's rules, offsets[i] applies from the local time starts[i] on (a local time that occurs twice
     is the later one, a skipped one keeps the offset before the gap).
-    fixed: the zone has one offset for all times, by both rules.
+    is_fixed: the zone has one offset for all times, by both rules.
     """
 
     legacy_offset: int
     starts: Ndarray
     offsets: Ndarray
-    fixed: bool
+    is_fixed: bool
 
     def to_instants(self, local: Ndarray) -> Ndarray:
+        """Local times -> instants, by today's rules. Both are microseconds since 1970."""
         return local - self.offsets[np.searchsorted(self.starts, local, side="right") - 1]
 
 
 @lru_cache(maxsize=16)
 def _zone(name: str) -> _Zone:
-    """Raises ValueError for a zone that this machine's time zone data does not know."""
+    """The offsets of a time zone, by its id or as an offset. Raises ValueError for a zone that this machine's time zone data does
+    not know."""
     seconds = offset_seconds(name)
     if seconds is not None:
         return _fixed_zone(seconds * 1_000_000)
@@ -152,12 +157,14 @@ def _zone(name: str) -> _Zone:
         rules = zone_rules(region_name(name))
     except ValueError as error:
         raise ValueError(f"the time zone {name!r} that its writer worked in is not known on this machine") from error
+    # The smallest offset of a year is standard time: summer time is ahead of it.
     standard = min(_offset(rules, datetime(2024, month, 1, tzinfo=UTC)) for month in range(1, 13))
     starts, offsets = _changes_before_1900(rules)
     return _Zone(standard, starts, offsets, False)
 
 
 def _fixed_zone(offset: int) -> _Zone:
+    """A zone with one offset for all times. offset: microseconds east of UTC."""
     return _Zone(offset, np.array([_BEGINNING]), np.array([offset]), True)
 
 
@@ -185,6 +192,7 @@ def _find_change(rules: ZoneInfo, first: datetime, last: datetime) -> datetime:
 
 
 def _offset(rules: ZoneInfo, instant: datetime) -> int:
+    """Microseconds east of UTC at an instant."""
     offset = instant.astimezone(rules).utcoffset()
     assert offset is not None
     return offset // timedelta(microseconds=1)

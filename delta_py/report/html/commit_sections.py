@@ -22,48 +22,50 @@ from delta_py.report.words import count_text, length_text, moment_text
 from delta_py.types.sizes import bytes_text
 
 # The most operations in the timeline; the most commits, and streams, in a table; the most operations, and writers, in a table.
-_LANES, _NEWEST, _GROUPS = 7, 25, 12
+_MOST_LANES, _MOST_ROWS, _MOST_GROUPS = 7, 25, 12
 
 
 def commits_body(facts: CommitFacts) -> Markup:
+    """The section Commits. `looked_at` in its parts: the commits that were read, in words, such as `the newest 1,000 commits of
+    5,200`."""
     commits = facts.commits
     if not commits:
         return tag("p", "The log has no commit that can be read.")
     looked_at = count_text(len(commits), "commit")
     if facts.in_log > len(commits):
         looked_at = f"the newest {looked_at} of {facts.in_log:,}"
-    missing = None
+    missing_note = None
     if facts.oldest_version > 0:
-        missing = soft(f"Commits before version {facts.oldest_version:,} are no longer in the log, so they are not shown.")
+        missing_note = soft(f"Commits before version {facts.oldest_version:,} are no longer in the log, so they are not shown.")
     return joined(
         [
-            missing,
+            missing_note,
             _commit_timeline(facts, looked_at),
             _operations_table(facts, looked_at),
-            _left_out(facts.by_operation, "operation"),
+            _left_out_note(facts.by_operation, "operation"),
             tag("h3", "Writers"),
             _writers_table(facts, looked_at),
-            _left_out(facts.by_writer, "writer"),
-            folded(f"The newest {count_text(min(len(commits), _NEWEST), 'commit')}", _newest_table(facts)),
+            _left_out_note(facts.by_writer, "writer"),
+            folded(f"The newest {count_text(min(len(commits), _MOST_ROWS), 'commit')}", _newest_table(facts)),
             source_line(facts.source),
         ]
     )
 
 
 def _commit_timeline(facts: CommitFacts, looked_at: str) -> Markup:
-    """looked_at: the commits that were read, in words, such as `the newest 1,000 commits of 5,200`."""
+    """A lane for each of the most frequent operations, and one for the others. looked_at: as in commits_body."""
     commits = facts.commits
-    operations = [total.operation for total in facts.by_operation][:_LANES]
-    lanes = [_operation(operation) for operation in operations]
-    if len(facts.by_operation) > _LANES:
+    operations = [total.operation for total in facts.by_operation][:_MOST_LANES]
+    lanes = [_operation_text(operation) for operation in operations]
+    if len(facts.by_operation) > _MOST_LANES:
         lanes.append("other operations")
-    other_count = len(lanes) - 1
-    place = {operation: lane for lane, operation in enumerate(operations)}
+    last_lane = len(lanes) - 1
+    lane_of_operation = {operation: lane for lane, operation in enumerate(operations)}
     max_bytes = max((commit.bytes_added or 0 for commit in commits), default=0) or 1  # 1, as a divisor, if no byte was added
     dots = [
         Dot(
             commit.timestamp_ms,
-            place.get(commit.operation, other_count),
+            lane_of_operation.get(commit.operation, last_lane),
             (commit.bytes_added or 0) / max_bytes,
             _commit_text(commit),
         )
@@ -91,9 +93,9 @@ def _operations_table(facts: CommitFacts, looked_at: str) -> Markup:
                 number(total.last_version),
                 minute(total.last_timestamp_ms),
             )
-            for total in facts.by_operation[:_GROUPS]
+            for total in facts.by_operation[:_MOST_GROUPS]
         ],
-        (1, 2, 3, 4, 5),
+        numbers=(1, 2, 3, 4, 5),
     )
 
 
@@ -109,9 +111,9 @@ def _writers_table(facts: CommitFacts, looked_at: str) -> Markup:
                 number(total.last_version),
                 minute(total.last_timestamp_ms),
             )
-            for total in facts.by_writer[:_GROUPS]
+            for total in facts.by_writer[:_MOST_GROUPS]
         ],
-        (2, 3),
+        numbers=(2, 3),
     )
 
 
@@ -130,23 +132,24 @@ def _newest_table(facts: CommitFacts) -> Markup:
                 number(commit.files_removed),
                 bytes_or_unknown(commit.bytes_added),
             )
-            for commit in facts.commits[:_NEWEST]
+            for commit in facts.commits[:_MOST_ROWS]
         ],
-        (5, 6, 7),
+        numbers=(5, 6, 7),
     )
 
 
-def _operation(operation: str | None) -> str:
+def _operation_text(operation: str | None) -> str:
     return "not in the log" if operation is None else operation
 
 
 def _commit_text(commit: Commit) -> str:
     size = "unknown size" if commit.bytes_added is None else bytes_text(commit.bytes_added)
-    return f"{commit.version}: {shortened(_operation(commit.operation), 40)}, {moment_text(commit.timestamp_ms)}, {size}"
+    return f"{commit.version}: {shortened(_operation_text(commit.operation), 40)}, {moment_text(commit.timestamp_ms)}, {size}"
 
 
-def _left_out(groups: Sequence[object], noun: str) -> Markup | None:
-    return soft(f"{count_text(len(groups) - _GROUPS, f'more {noun}')} not shown.") if len(groups) > _GROUPS else None
+def _left_out_note(groups: Sequence[object], noun: str) -> Markup | None:
+    """How many groups are not in the table above; None if all are. noun: of a group."""
+    return soft(f"{count_text(len(groups) - _MOST_GROUPS, f'more {noun}')} not shown.") if len(groups) > _MOST_GROUPS else None
 
 
 def _capitalized(text: str) -> str:
@@ -175,9 +178,11 @@ def streams_body(facts: StreamFacts) -> Markup:
                 known_text(stream.ms_behind, length_text),
                 optional(None if stream.last_updated_ms is None else moment_text(stream.last_updated_ms)),
             )
-            for stream in facts.streams[:_NEWEST]
+            for stream in facts.streams[:_MOST_ROWS]
         ],
-        (1, 2),
+        numbers=(1, 2),
     )
-    more_note = soft(f"{count_text(facts.count - _NEWEST, 'more application')} not shown.") if facts.count > _NEWEST else None
+    more_note = (
+        soft(f"{count_text(facts.count - _MOST_ROWS, 'more application')} not shown.") if facts.count > _MOST_ROWS else None
+    )
     return joined([note, table, more_note, source_line(facts.source)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from delta_py.report.facts import LogFacts, RetentionFacts, Unknown
 from delta_py.report.html.markup import Child, Markup, data, joined, shortened, tag
 from delta_py.report.html.parts import fact_table, known_text, list_table, number, source_line, unknown
@@ -13,18 +15,19 @@ _CHECKSUMS = {"agrees": "agrees with the log", "contradicts": "contradicts the l
 
 
 def log_body(facts: LogFacts) -> Markup:
+    """The faults of the log, and facts about its state with their sources."""
     listing_source = "a listing of _delta_log"
     checkpoint: Child = "none"
     if facts.newest_checkpoint is not None:
         size = bytes_text(facts.newest_checkpoint_bytes or 0)
         kind = (facts.newest_checkpoint_kind or "").removeprefix("CHECKPOINT_").replace("_", " ").lower()
         checkpoint = f"of version {facts.newest_checkpoint:,}, {kind}, {size}"
-    hint = facts.last_checkpoint
+    hinted_version = facts.last_checkpoint
     checksum = known_text(facts.checksum, lambda state: _CHECKSUMS.get(state, state))
     if facts.checksum_detail is not None:
         checksum = joined([checksum, ": ", shortened(facts.checksum_detail, 600)])
     incomplete = f", and {facts.incomplete_checkpoints:,} incomplete" if facts.incomplete_checkpoints else ""
-    noted = unknown(hint) if isinstance(hint, Unknown) else "none" if hint is None else f"version {hint:,}"
+    hint_text = _optional_text(hinted_version, "none", lambda version: f"version {version:,}")
     to_load = f"{count_text(facts.files_to_load, 'file')}, {bytes_text(facts.bytes_to_load)}"
     interval = known_text(facts.checkpoint_interval, lambda count: count_text(count, "commit"))
     gaps = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in facts.gaps[:10])
@@ -37,13 +40,20 @@ def log_body(facts: LogFacts) -> Markup:
         ("Newest checkpoint, up to this version", checkpoint, listing_source),
         ("Commits after this checkpoint", number(facts.commits_since_checkpoint), "the files that are read to load the version"),
         ("A checkpoint is due every", interval, "delta.checkpointInterval, by default 10"),
-        ("Checkpoint that _last_checkpoint names", noted, "_delta_log/_last_checkpoint"),
+        ("Checkpoint that _last_checkpoint names", hint_text, "_delta_log/_last_checkpoint"),
         ("Log compactions", f"{facts.compactions:,} ({facts.compactions_in_use:,} in use)", listing_source),
         ("Version checksums", number(facts.checksums), listing_source),
         ("Checksum of this version", checksum, "the .crc file next to the commit, compared with the log"),
         ("Files read to load this version", to_load, "the files that are read to load the version"),
     ]
     return joined([_faults(facts), fact_table("State of the log.", rows), source_line(facts.source)])
+
+
+def _optional_text(value: int | Unknown | None, missing: str, text: Callable[[int], str]) -> Child:
+    """A fact that may not exist. missing: the text for None."""
+    if isinstance(value, Unknown):
+        return unknown(value)
+    return missing if value is None else text(value)
 
 
 def _faults(facts: LogFacts) -> Markup:
@@ -64,20 +74,21 @@ def _faults(facts: LogFacts) -> Markup:
             )
             for fault in facts.faults[:_MOST_FAULTS]
         ],
-        (1,),
+        numbers=(1,),
     )
 
 
 def retention_body(facts: RetentionFacts) -> Markup:
-    of_removes, properties = "remove actions of the version", "table properties"
-    last = facts.last_vacuum_ms
-    hint = facts.last_vacuum_version
+    """Facts about removed files with their sources, and a table of what VACUUM would delete, if that is known."""
+    remove_source, properties = "remove actions of the version", "table properties"
+    last_vacuum_ms = facts.last_vacuum_ms
+    last_vacuum_version = facts.last_vacuum_version
     expired: Child = known_text(facts.expired, lambda count: f"{count:,}")
     if not isinstance(facts.expired_bytes, Unknown):
         expired = joined([expired, f" ({bytes_text(facts.expired_bytes)})"])
-    elif not isinstance(facts.expired, Unknown):
+    elif not isinstance(facts.expired, Unknown):  # if both are unknown, one reason is enough
         expired = joined([expired, " (", unknown(facts.expired_bytes), ")"])
-    without: Child = known_text(facts.without_time, lambda count: f"{count:,}")
+    without_time: Child = known_text(facts.without_time, lambda count: f"{count:,}")
     rows: list[tuple[str, Child, str]] = [
         (
             "Removed files are retained for",
@@ -89,18 +100,18 @@ def retention_body(facts: RetentionFacts) -> Markup:
             known_text(facts.log_ms, length_text),
             f"{properties}: delta.logRetentionDuration, by default 30 days",
         ),
-        ("Removed files in the log", known_text(facts.tombstones, lambda count: f"{count:,}"), of_removes),
-        ("Total size of removed files", known_text(facts.tombstone_bytes, bytes_text), f"{of_removes}: size"),
-        ("Removed files whose retention has ended", expired, f"{of_removes}: deletionTimestamp; some may be deleted already"),
-        ("Removed files without a time", without, f"{of_removes}: deletionTimestamp"),
+        ("Removed files in the log", known_text(facts.tombstones, lambda count: f"{count:,}"), remove_source),
+        ("Total size of removed files", known_text(facts.tombstone_bytes, bytes_text), f"{remove_source}: size"),
+        ("Removed files whose retention has ended", expired, f"{remove_source}: deletionTimestamp; some may be deleted already"),
+        ("Removed files without a time", without_time, f"{remove_source}: deletionTimestamp"),
         (
             "Newest VACUUM",
-            unknown(last) if isinstance(last, Unknown) else "none" if last is None else moment_text(last),
+            _optional_text(last_vacuum_ms, "none", moment_text),
             "VACUUM END in the commits",
         ),
         (
             "VACUUM covered commits up to",
-            unknown(hint) if isinstance(hint, Unknown) else "not recorded" if hint is None else f"version {hint:,}",
+            _optional_text(last_vacuum_version, "not recorded", lambda version: f"version {version:,}"),
             "_delta_log/_last_vacuum_info",
         ),
         (
@@ -115,6 +126,6 @@ def retention_body(facts: RetentionFacts) -> Markup:
             "Files that VACUUM would delete.",
             ("Reason", "Files", "Total size"),
             [(reason.reason, number(reason.files), bytes_text(reason.bytes)) for reason in facts.vacuum.reasons],
-            (1, 2),
+            numbers=(1, 2),
         )
     return joined([fact_table("Removed files and retention.", rows), table, source_line(facts.source)])

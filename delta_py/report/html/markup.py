@@ -34,6 +34,7 @@ def escaped(text: str) -> Markup:
 
 
 def tag(name: str, /, *children: Child, **attributes: str | int | float | None) -> Markup:
+    """An element. attributes: those with the value None are left out."""
     parts = [f"<{name}"]
     for key, value in attributes.items():
         if value is not None:
@@ -55,6 +56,7 @@ def framed(document: str, title: str) -> Markup:
 
 
 def joined(children: Child) -> Markup:
+    """The children one after the other; texts and numbers among them are escaped."""
     match children:
         case None:
             return Markup("")

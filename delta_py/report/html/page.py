@@ -22,11 +22,11 @@ _NO_COMMAND = "No command is shown: a name in it is very long, or has characters
 
 def page(facts: TableFacts) -> str:
     """A complete document."""
-    parts = sections(facts)
+    page_sections = sections(facts)
     identity = facts.identity
     title = f"{shortened(identity.name or identity.root, _LONGEST_TITLE)}, version {identity.version}"
-    allowed = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
+    style_hash = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{style_hash}'; base-uri 'none'; form-action 'none'"
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -39,48 +39,50 @@ def page(facts: TableFacts) -> str:
     body = tag(
         "body",
         tag("a", "Skip to the report", href="#report", class_="skip"),
-        _header(facts, parts),
-        tag("main", _advice(facts.advice), [_section(part) for part in parts], id="report"),
+        _header(facts, page_sections),
+        tag("main", _advice(facts.advice), [_section(part) for part in page_sections], id="report"),
         _footer(facts),
     )
     return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en")
 
 
 def _header(facts: TableFacts, parts: tuple[Section, ...]) -> Markup:
+    """The top of the page: name, key numbers, and links to the sections."""
     identity, files, commits = facts.identity, facts.files, facts.commits
-    keys = [("Version", tag("span", f"{identity.version:,}"))]
+    key_numbers = [("Version", tag("span", f"{identity.version:,}"))]
     for name, value in (
         ("Files", files if isinstance(files, Unknown) else files.count),
         ("Size", files if isinstance(files, Unknown) else files.bytes),
         ("Rows", files if isinstance(files, Unknown) else files.rows),
         ("Commits in the log", commits if isinstance(commits, Unknown) else commits.in_log),
     ):
-        shown = "unknown" if isinstance(value, Unknown) else bytes_text(value) if name == "Size" else f"{value:,}"
-        keys.append((name, tag("span", shown)))
-    when = identity.timestamp_ms
-    keys.append(("Committed", tag("span", "unknown" if isinstance(when, Unknown) else day_text(when))))
+        # A size has a unit, all other numbers have none.
+        text = "unknown" if isinstance(value, Unknown) else bytes_text(value) if name == "Size" else f"{value:,}"
+        key_numbers.append((name, tag("span", text)))
+    committed_ms = identity.timestamp_ms
+    key_numbers.append(("Committed", tag("span", "unknown" if isinstance(committed_ms, Unknown) else day_text(committed_ms))))
     links = [("advice", "Advice"), *((part.anchor, part.title) for part in parts)]
     return tag(
         "header",
         tag("h1", data(identity.name or identity.root)),
         tag("p", tag("code", data(identity.root))) if identity.name else None,
         tag("p", data(shortened(identity.description, 400))) if identity.description else None,
-        _times(facts),
-        tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in keys], class_="keys"),
+        _times_line(facts),
+        tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in key_numbers], class_="keys"),
         tag("nav", tag("ul", [tag("li", tag("a", text, href=f"#{anchor}")) for anchor, text in links]), aria_label="Sections"),
     )
 
 
-def _times(facts: TableFacts) -> Markup:
+def _times_line(facts: TableFacts) -> Markup:
     """The times of the version and of the report. The age is the time between these two, because the page may be read years
     later."""
-    when = facts.identity.timestamp_ms
-    committed = known_text(when, moment_text)
+    committed_ms = facts.identity.timestamp_ms
+    committed = known_text(committed_ms, moment_text)
     age = ""
-    if not isinstance(when, Unknown) and facts.generated_ms >= when:
-        age = f", {length_text(facts.generated_ms - when, parts=1)} after the commit"
-    of_report = f". This report was made {moment_text(facts.generated_ms)}{age}."
-    return soft(f"Version {facts.identity.version:,}, committed ", committed, of_report)
+    if not isinstance(committed_ms, Unknown) and facts.generated_ms >= committed_ms:
+        age = f", {length_text(facts.generated_ms - committed_ms, parts=1)} after the commit"
+    report_text = f". This report was made {moment_text(facts.generated_ms)}{age}."
+    return soft(f"Version {facts.identity.version:,}, committed ", committed, report_text)
 
 
 def _section(part: Section) -> Markup:
@@ -92,13 +94,14 @@ def _section(part: Section) -> Markup:
 
 
 def _advice(items: tuple[Advice, ...]) -> Markup:
-    body = tag("ol", [_item(item) for item in items], class_="advice")
+    body = tag("ol", [_advice_item(item) for item in items], class_="advice")
     if not items:
         body = tag("p", "No advice. The sections below name what is unknown.")
     return tag("section", tag("h2", "Advice", id="advice-title"), body, id="advice", aria_labelledby="advice-title")
 
 
-def _item(item: Advice) -> Markup:
+def _advice_item(item: Advice) -> Markup:
+    """One piece of advice: title, reason, commands, source."""
     commands: Child = _commands(item)
     if item.after_dry_run is not None:
         commands = [
@@ -118,12 +121,13 @@ def _item(item: Advice) -> Markup:
 
 
 def _commands(commands: Advice | Commands) -> Markup:
-    shown = [
+    """The forms of a command that exist: for a shell, SQL, Python."""
+    form_items = [
         (tag("dt", name), tag("dd", tag("code", text)))
         for name, text in (("shell", commands.cli), ("SQL", commands.sql), ("Python", commands.python))
         if text is not None
     ]
-    return tag("dl", shown, class_="commands")
+    return tag("dl", form_items, class_="commands")
 
 
 def _footer(facts: TableFacts) -> Markup:

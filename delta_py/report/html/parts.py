@@ -23,11 +23,12 @@ def known_text(value: T | Unknown, text: Callable[[T], Child]) -> Markup:
 
 
 def unknown(value: Unknown) -> Markup:
+    """The word `unknown` and the reason."""
     return tag("span", "unknown: ", shortened(value.unknown, _LONGEST_REASON), class_="unknown")
 
 
 def optional(value: str | None) -> Markup:
-    """A value from a table that may be missing."""
+    """A text from a table; `not in the log` if it is missing."""
     return tag("span", "not in the log", class_="unknown nowrap") if value is None else data(value)
 
 
@@ -37,6 +38,7 @@ def number(value: int | None) -> Markup:
 
 
 def bytes_or_unknown(size: int | None) -> Markup:
+    """A size with its unit; a missing one is shown as unknown."""
     return number(None) if size is None else Markup(bytes_text(size))
 
 
@@ -47,6 +49,7 @@ def minute(timestamp_ms: int) -> Markup:
 
 
 def soft(*children: Child) -> Markup:
+    """A paragraph in a weaker colour, for remarks."""
     return tag("p", *children, class_="soft")
 
 
@@ -55,8 +58,8 @@ def source_line(source: str) -> Markup:
 
 
 def fact_table(label: str, facts: Sequence[tuple[str, Child, str]]) -> Markup:
-    """Name, value and source of each fact. Roles are set explicitly, because a narrow page shows a row's cells below each other,
-    and then browsers do not recognize the table."""
+    """A table of facts: name, value and source of each. label: its caption. Roles are set explicitly, because a narrow page shows
+    a row's cells below each other, and then browsers do not recognize the table."""
     heads = (tag("th", name, scope="col", role="columnheader") for name in ("Fact", "Value", "Source"))
     rows = [
         tag(
@@ -73,8 +76,9 @@ def fact_table(label: str, facts: Sequence[tuple[str, Child, str]]) -> Markup:
 
 
 def list_table(label: str, names: Sequence[str], rows: Sequence[Sequence[Child]], numbers: Sequence[int] = ()) -> Markup:
-    """names: of the columns; numbers: which of these contain numbers. If it is wider than the page, it can be scrolled, by
-    keyboard too; a shadow shows on which side there is more, and a phone also shows a hint."""
+    """A table of any rows; the first cell of a row is its heading. label: the caption. names: of the columns; numbers: the
+    indexes of those that contain numbers. If it is wider than the page, it can be scrolled, by keyboard too; a shadow shows on
+    which side there is more, and a phone also shows a hint."""
 
     def cell(place: int, value: Child) -> Markup:
         if place == 0:
@@ -90,4 +94,5 @@ def list_table(label: str, names: Sequence[str], rows: Sequence[Sequence[Child]]
 
 
 def folded(summary: str, *children: Any) -> Markup:
+    """Content that a click on the summary opens."""
     return tag("details", tag("summary", summary), *children)

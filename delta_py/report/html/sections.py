@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Section:
+    """anchor: the id that links in the page lead to."""
+
     anchor: str
     title: str
     body: Markup
@@ -45,10 +47,12 @@ def sections(facts: TableFacts) -> tuple[Section, ...]:
 
 
 def _or_unknown(part: T | Unknown, show: Callable[[T], Markup]) -> Markup:
+    """The section's content; the reason if the part of the facts is unknown."""
     return tag("p", unknown(part)) if isinstance(part, Unknown) else show(part)
 
 
 def _definition(facts: TableFacts) -> Markup:
+    """The section Definition: what metaData and protocol say about the table."""
     identity = facts.identity
     metadata, protocol = "metaData action", "protocol action"
     clustering = identity.clustering_columns
@@ -70,7 +74,7 @@ def _definition(facts: TableFacts) -> Markup:
         ("Property", "Value"),
         [(data(name), data(value)) for name, value in properties[:100]],
     )
-    shown: Child = tag("p", "The table has no properties.", class_="soft")
+    properties_part: Child = tag("p", "The table has no properties.", class_="soft")
     if properties:
-        shown = folded(count_text(len(properties), "property").replace("propertys", "properties"), table)
-    return joined([fact_table("Definition of the table.", rows), shown, source_line(identity.source)])
+        properties_part = folded(count_text(len(properties), "property").replace("propertys", "properties"), table)
+    return joined([fact_table("Definition of the table.", rows), properties_part, source_line(identity.source)])

@@ -10,11 +10,12 @@ from delta_py.report.html.markup import Child, Markup, data, joined, shortened, 
 from delta_py.report.html.parts import folded, list_table, number, soft, source_line, unknown
 from delta_py.report.words import count_text, percent_text
 
-_BARS = 12
+_MOST_BARS = 12
 _SHARE_TICKS = [(0.0, "0 %"), (0.25, "25 %"), (0.5, "50 %"), (0.75, "75 %"), (1.0, "100 %")]
 
 
 def skipping_body(facts: SkippingFacts) -> Markup:
+    """The columns as bars and as a table, and the map of the files."""
     if not facts.columns:
         return joined([tag("p", "No column of the table can have minima and maxima."), source_line(facts.source)])
     parts: list[Child] = [_skipping_bars(facts.columns)]
@@ -23,22 +24,23 @@ def skipping_body(facts: SkippingFacts) -> Markup:
         "seen: those of this process that filtered by it.",
         ("Column", "Type", "Files with statistics", "One value", "A tenth", "Queries seen", "Order"),
         [_column_row(column) for column in facts.columns],
-        (2, 3, 4, 5),
+        numbers=(2, 3, 4, 5),
     )
-    which = f"All {len(facts.columns)} columns" if len(facts.columns) > 1 else "The column"
-    parts.append(folded(f"{which} as a table", table))
+    columns_text = f"All {len(facts.columns)} columns" if len(facts.columns) > 1 else "The column"
+    parts.append(folded(f"{columns_text} as a table", table))
     if facts.left_out:
         parts.append(soft(f"{count_text(facts.left_out, 'more column')} not shown."))
-    parts += [tag("h3", "Map of the files by two columns"), _map(facts.map), source_line(facts.source)]
+    parts += [tag("h3", "Map of the files by two columns"), _map_of_files(facts.map), source_line(facts.source)]
     return joined(parts)
 
 
 def _skipping_bars(columns: Sequence[ColumnSkipping]) -> Markup:
+    """A bar for each column with bounds: the share of the files that a query for one value reads."""
     shares = [(column, column.point_share) for column in columns if column.point_share is not None]
     if not shares:
         return tag("p", "No file has minima and maxima, so queries cannot skip files by them.")
     # First the columns that order the rows, then those that queries filter by most, then those that let queries skip most files.
-    shares = sorted(shares, key=lambda pair: (pair[0].role is None, -pair[0].queries, pair[1]))[:_BARS]
+    shares = sorted(shares, key=lambda pair: (pair[0].role is None, -pair[0].queries, pair[1]))[:_MOST_BARS]
     note = soft(
         "A query that filters by a column skips files whose minimum and maximum exclude a match. The bars show how many "
         "files it still reads: the fewer, the better. The estimate assumes that the values within a file are spread evenly."
@@ -72,7 +74,8 @@ def _column_row(column: ColumnSkipping) -> tuple[Child, ...]:
     )
 
 
-def _map(file_map: FileMap | Unknown) -> Markup:
+def _map_of_files(file_map: FileMap | Unknown) -> Markup:
+    """The map of the files over two columns, and a sentence about it; the reason if there is no map."""
     if isinstance(file_map, Unknown):
         return tag("p", unknown(file_map))
     kind = "Each file covers a rectangle, from its minima to its maxima"

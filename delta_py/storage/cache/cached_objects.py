@@ -40,7 +40,7 @@ from delta_py.storage.cache.content_identity import is_settled
 from delta_py.storage.cache.disk_cache import DiskCache, entry_name
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
-_WHOLE_BYTES = 4 * 1024 * 1024
+_WHOLE_BYTES = 4 * 1024 * 1024  # objects up to this size are cached whole
 _BLOCK_BYTES = 256 * 1024
 _REQUESTS = 8
 _LONGEST_RUN = 32  # blocks in one request
@@ -51,11 +51,12 @@ _ENDPOINTS_OF_AWS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 class CachedObjects:
-    """table_id: for data files, which are not listed. After the disk has refused an entry, this object writes no more entries."""
+    """The objects of one store, read through the cache. disk: None if nothing is cached. table_id: for data files, which are not
+    listed. After the disk has refused an entry, this object writes no more entries."""
 
     def __init__(self, store: ObjectStore, disk: DiskCache | None = None, table_id: str | None = None) -> None:
         self.store, self._disk = store, disk
-        self._owner = (_endpoints(store), store.root, table_id)
+        self._owner = (_endpoints(store), store.root, table_id)  # a part of the entries' names
         self._takes_entries = True
 
     @classmethod
@@ -84,6 +85,7 @@ class CachedObjects:
         if info.size_bytes <= _WHOLE_BYTES:
             return pa.BufferReader(self.read(info))
         blocks = _Blocks(self, info)
+        # An object without the listed end was replaced: it is not cached, and the store asks for its size.
         return PrefetchingFile.over(blocks) if blocks.has_end() else self.store.open_input(info.path)
 
     def open_data(self, info: ObjectInfo, *, is_sure: bool) -> pa.NativeFile:
@@ -99,13 +101,13 @@ class CachedObjects:
             return None
         assert self._disk is not None
         name = self._name(info, "footer")
-        known_footer = self._disk.read(name)
-        footer = _footer_of(self.store, info) if known_footer is None else known_footer
+        cached_footer = self._disk.read(name)
+        footer = _read_footer(self.store, info) if cached_footer is None else cached_footer
         try:
             metadata = None if footer is None else pq.read_metadata(pa.BufferReader(footer))
         except (pa.ArrowException, OSError):  # pyarrow raises the same error again when it opens the file itself
             return None
-        if known_footer is None and footer is not None:
+        if cached_footer is None and footer is not None:
             self._put(name, footer)
         return metadata
 
@@ -116,42 +118,48 @@ class CachedObjects:
         return content if content is not None and len(content) == length else None
 
     def keep(self, info: ObjectInfo, start: int, data: bytes) -> None:
+        """Put a part of an object into the cache. data: the bytes from `start`."""
         self._put(self._name(info, start, len(data)), data)
 
     def _put(self, name: str, data: bytes) -> None:
+        """Write an entry, unless the disk has refused an earlier one."""
         assert self._disk is not None
         if self._takes_entries:
             self._takes_entries = self._disk.put(name, data)
 
     def _is_cacheable(self, info: ObjectInfo) -> bool:
+        """Whether there is a cache, and later content under the same name would get another entry."""
         if self._disk is None or info.size_bytes <= 0:
             return False
         return is_settled(info)
 
     def _name(self, info: ObjectInfo, *part: object) -> str:
-        listed = (info.path, info.size_bytes, info.modification_time_ms, info.etag)
-        return entry_name(repr((self._owner, listed, part)).encode(), "object")
+        """The name of the entry for a part of an object. part: its start and length in bytes, or "footer"."""
+        listed_attributes = (info.path, info.size_bytes, info.modification_time_ms, info.etag)
+        return entry_name(repr((self._owner, listed_attributes, part)).encode(), "object")
 
 
 def _endpoints(store: ObjectStore) -> tuple[str | None, ...]:
-    """Two endpoints may have buckets of the same name, for example one for tests and one for production."""
+    """The endpoints that a store uses, for the names of its entries: two endpoints may have buckets of the same name, for example
+    one for tests and one for production."""
     if not store.is_remote:
         return ()
     return (*(store.options.get(name) for name in _ENDPOINTS), *(os.environ.get(name) for name in _ENDPOINTS_OF_AWS))
 
 
-def _footer_of(store: ObjectStore, info: ObjectInfo) -> bytes | None:
-    """The bytes from the start of the footer to the end of the file, mostly by one request."""
-    data = _end_of(store, info, _FOOTER_BYTES)
+def _read_footer(store: ObjectStore, info: ObjectInfo) -> bytes | None:
+    """The bytes from the start of the footer to the end of the file, mostly by one request. None if the file does not end as a
+    Parquet file does, or does not have the listed size."""
+    data = _read_end(store, info, _FOOTER_BYTES)
     if data is None or data[-4:] != _PARQUET:
         return None
     # A Parquet file ends with the footer, its length (4 bytes) and PAR1.
     length = int.from_bytes(data[-8:-4], "little") + 8
-    footer_bytes = data if length <= len(data) else _end_of(store, info, length)
+    footer_bytes = data if length <= len(data) else _read_end(store, info, length)
     return None if footer_bytes is None or length > len(footer_bytes) else footer_bytes[-length:]
 
 
-def _end_of(store: ObjectStore, info: ObjectInfo, length: int) -> bytes | None:
+def _read_end(store: ObjectStore, info: ObjectInfo, length: int) -> bytes | None:
     """The last `length` bytes, or all; None if the object does not have the listed size: the request asks for one byte more than
     there should be."""
     start = max(0, info.size_bytes - length)
@@ -160,7 +168,8 @@ def _end_of(store: ObjectStore, info: ObjectInfo, length: int) -> bytes | None:
 
 
 class _Blocks(io.RawIOBase):
-    """A large object as a file. pyarrow does not use it from two threads at once."""
+    """A large object as a file whose blocks are read from the cache, or else from the store. pyarrow does not use it from two
+    threads at once."""
 
     def __init__(self, objects: CachedObjects, info: ObjectInfo) -> None:
         super().__init__()
@@ -193,28 +202,30 @@ class _Blocks(io.RawIOBase):
         return b"".join(self._blocks(first, end))[start : start + length] if length else b""
 
     def expect(self, ranges: Sequence[ByteRange]) -> None:
-        """See Prefetcher: the missing blocks are fetched into the cache, by many requests at once."""
+        """Fetch the blocks of ranges that are read next into the cache, by many requests at once. Ranges outside of the object,
+        from a damaged footer, are left out."""
         blocks = {
             number
             for start, length in ranges
             if start >= 0 and start + length <= self._info.size_bytes
             for number in range(start // _BLOCK_BYTES, -(-(start + length) // _BLOCK_BYTES))
         }
-        missing = [number for number in sorted(blocks) if self._find(number) is None]
+        missing_numbers = [number for number in sorted(blocks) if self._find(number) is None]
         with ThreadPoolExecutor(_REQUESTS, "delta_py-store") as pool:
-            list(pool.map(lambda run: self._fetch(run[0], run[-1] + 1), _runs(missing)))
+            list(pool.map(lambda run: self._fetch(run[0], run[-1] + 1), _runs(missing_numbers)))
 
     def _blocks(self, first: int, end: int) -> list[bytes]:
         """The blocks from the number `first` to `end` (exclusive), from the cache or else from the store."""
         blocks = {number: block for number in range(first, end) if (block := self._find(number)) is not None}
         for run in _runs([number for number in range(first, end) if number not in blocks]):
-            fetched = self._fetch(run[0], run[-1] + 1)
-            if fetched is None:
+            fetched_blocks = self._fetch(run[0], run[-1] + 1)
+            if fetched_blocks is None:
                 raise OSError(f"{self._info.path} has not the {self._info.size_bytes} bytes that were listed: it was replaced.")
-            blocks.update(zip(run, fetched, strict=True))
+            blocks.update(zip(run, fetched_blocks, strict=True))
         return [blocks[number] for number in range(first, end)]
 
     def _find(self, number: int) -> bytes | None:
+        """The block of this number from the cache; None if it is not there."""
         start = number * _BLOCK_BYTES
         return self._objects.find(self._info, start, min(_BLOCK_BYTES, self._info.size_bytes - start))
 

@@ -50,21 +50,22 @@ from delta_py.storage.cache.private_directory import PrivateDirectory, UnsafeDir
 
 _log = logging.getLogger("delta_py")
 
-_FORM = b"2"  # of the entries; it is a part of their names, so entries of another form are never found
+_FORMAT_VERSION = b"2"  # a part of the entries' names, so entries of another format are never found
 _DEFAULT_MB = 1024
 _BLOCK_BYTES = 4096
 _SUM_BYTES = 4
-_OWN_NAME = re.compile(r"[0-9a-f]{64}\.(?:stats|object)|[0-9]+-[0-9a-f]{16}\.new")
+_ENTRY_NAME = re.compile(r"[0-9a-f]{64}\.(?:stats|object)|[0-9]+-[0-9a-f]{16}\.new")
 _ABANDONED_SECONDS = 3600.0
 
 
 def entry_name(meaning: bytes, kind: Literal["stats", "object"]) -> str:
     """The name of an entry. meaning: everything that the content depends on."""
-    return f"{hashlib.sha256(_FORM + meaning).hexdigest()}.{kind}"
+    return f"{hashlib.sha256(_FORMAT_VERSION + meaning).hexdigest()}.{kind}"
 
 
 class DiskCache:
-    """directory: the first call that needs it opens it, unless `opened` is given."""
+    """The entries in one directory. directory: the first call that needs it opens it, unless `opened` is given. limit_bytes: the
+    size of all entries together, above which the least recently used are deleted."""
 
     def __init__(self, directory: DiskPath, limit_bytes: int, opened: PrivateDirectory | None = None) -> None:
         self.directory, self.limit_bytes = directory, limit_bytes
@@ -73,14 +74,14 @@ class DiskCache:
     @classmethod
     def of_environment(cls) -> Self | None:
         """The cache that the environment variables configure; None if it is switched off or has no directory."""
-        place = os.environ.get("PYDELTA_CACHE_DIR")
+        directory_text = os.environ.get("PYDELTA_CACHE_DIR")
         megabytes = os.environ.get("PYDELTA_CACHE_MB", "")
-        limit = int(megabytes) if megabytes.isdigit() else _DEFAULT_MB
-        if place == "" or limit == 0:
+        limit_mb = int(megabytes) if megabytes.isdigit() else _DEFAULT_MB
+        if directory_text == "" or limit_mb == 0:
             return None
         try:
-            directory = DiskPath(place) if place else _users_cache()
-            return cls(directory, limit << 20, PrivateDirectory.open(directory))
+            directory = DiskPath(directory_text) if directory_text else _default_directory()
+            return cls(directory, limit_mb << 20, PrivateDirectory.open(directory))
         except UnsafeDirectoryError as error:
             _warn_once(f"{directory} is not used as cache: {error}. Give PYDELTA_CACHE_DIR a directory that only you can change.")
         except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home directory
@@ -95,6 +96,7 @@ class DiskCache:
         return self._opened.descriptor
 
     def read(self, name: str) -> bytes | None:
+        """The content of an entry; None if there is no valid one."""
         try:
             with self._open_entry(name) as descriptor, open(descriptor, "rb", closefd=False) as file:
                 entry = file.read()
@@ -104,7 +106,7 @@ class DiskCache:
         return None if content is None else bytes(content)
 
     def mapped(self, name: str) -> pa.Buffer | None:
-        """The content mapped into memory, for large entries."""
+        """As `read`, but mapped into memory: for large entries."""
         try:
             with self._open_entry(name) as descriptor:
                 entry = pa.py_buffer(_mapped(descriptor))
@@ -115,7 +117,7 @@ class DiskCache:
     @contextlib.contextmanager
     def _open_entry(self, name: str) -> Iterator[int]:
         """Open a regular file for reading. Raises OSError for anything else, including links; it never blocks."""
-        assert _OWN_NAME.fullmatch(name), name
+        assert _ENTRY_NAME.fullmatch(name), name
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.descriptor)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -125,7 +127,7 @@ class DiskCache:
             os.close(descriptor)
 
     def _checked(self, name: str, entry: memoryview) -> memoryview | None:
-        """The content without its checksum. Marks the entry as used now."""
+        """The content of an entry without its checksum; None if the checksum is wrong. Marks the entry as used now."""
         if len(entry) < _SUM_BYTES or entry[-_SUM_BYTES:].tobytes() != _checksum(name, entry[:-_SUM_BYTES]):
             _log.warning("%s is damaged and passed over", self.directory / name)
             return None
@@ -134,8 +136,8 @@ class DiskCache:
         return entry[:-_SUM_BYTES]
 
     def put(self, name: str, data: bytes) -> bool:
-        """Returns whether the disk accepted the entry."""
-        assert _OWN_NAME.fullmatch(name), name
+        """Write an entry. Returns whether the disk accepted it."""
+        assert _ENTRY_NAME.fullmatch(name), name
         entry = None
         try:
             entry = self.begin()
@@ -149,12 +151,13 @@ class DiskCache:
         return True
 
     def begin(self) -> NewEntry:
-        """Raises OSError if the disk accepts no file."""
+        """Begin an entry that is written piece by piece. Raises OSError if the disk accepts no file."""
         return NewEntry(self, f"{os.getpid()}-{os.urandom(8).hex()}.new")
 
     def trim_by_chance(self, written_bytes: int) -> None:
-        """Call this after writing. Trims the cache at random, in proportion to the written bytes. Raises OSError."""
-        if int.from_bytes(os.urandom(8), "little") % (self.limit_bytes // 64 + 1) < _on_disk(written_bytes):
+        """Call this after writing. Trims the cache at random, on average once for every 64th part of the limit that is written.
+        Raises OSError."""
+        if int.from_bytes(os.urandom(8), "little") % (self.limit_bytes // 64 + 1) < _size_on_disk(written_bytes):
             self.trim()
 
     def trim(self) -> None:
@@ -162,10 +165,12 @@ class DiskCache:
         OSError."""
         entries = sorted(self._entries())  # the least recently used ones first
         total = sum(size for _, size, _ in entries)
-        for used, size, name in entries:
-            unfinished = name.endswith(".new")
-            # Keep an unfinished file that a process may still write, and an entry if enough is free already.
-            if (used > time.time() - _ABANDONED_SECONDS) if unfinished else (total <= self.limit_bytes * 3 // 4):
+        for used_seconds, size, name in entries:
+            if name.endswith(".new"):
+                is_needed = used_seconds > time.time() - _ABANDONED_SECONDS  # a process may still write it
+            else:
+                is_needed = total <= self.limit_bytes * 3 // 4  # enough is free already
+            if is_needed:
                 continue
             with contextlib.suppress(FileNotFoundError):  # another process was faster
                 os.unlink(name, dir_fd=self.descriptor)
@@ -174,11 +179,11 @@ class DiskCache:
     def _entries(self) -> Iterator[tuple[float, int, str]]:
         """(time of the last use in seconds since 1970, size on the disk in bytes, name) of each file of the cache."""
         with os.scandir(self.descriptor) as entries:
-            for entry in filter(lambda file: _OWN_NAME.fullmatch(file.name), entries):
+            for entry in filter(lambda file: _ENTRY_NAME.fullmatch(file.name), entries):
                 with contextlib.suppress(FileNotFoundError):
                     status = entry.stat(follow_symlinks=False)
                     if not stat.S_ISDIR(status.st_mode):
-                        yield status.st_mtime, _on_disk(status.st_size), entry.name
+                        yield status.st_mtime, _size_on_disk(status.st_size), entry.name
 
 
 class NewEntry:
@@ -201,7 +206,7 @@ class NewEntry:
         self._cache.trim_by_chance(len(content) + _SUM_BYTES)
 
     def remove(self) -> None:
-        """As far as the disk allows it: a remaining file is deleted when it is old."""
+        """Delete the unfinished entry, as far as the disk allows it. A file that remains is deleted by `trim` when it is old."""
         with contextlib.suppress(OSError):
             self._file.close()
         with contextlib.suppress(OSError):
@@ -209,18 +214,20 @@ class NewEntry:
 
 
 def _mapped(descriptor: int) -> mmap.mmap | bytes:
+    """A file's content, mapped into memory."""
     is_empty = os.fstat(descriptor).st_size == 0  # an empty file cannot be mapped
     return b"" if is_empty else mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
 
 
-def _users_cache() -> DiskPath:
+def _default_directory() -> DiskPath:
+    """The default cache directory. Raises RuntimeError if the user has no home directory."""
     cache_home = os.environ.get("XDG_CACHE_HOME")
     return (DiskPath(cache_home) if cache_home else DiskPath.home() / ".cache") / "pydelta"
 
 
 @lru_cache(maxsize=16)
 def _warn_once(text: str) -> None:
-    """Once only, because the cache is opened with every read."""
+    """Log a warning once for each text, because the cache is opened with every read."""
     _log.warning("%s", text)
 
 
@@ -228,6 +235,6 @@ def _checksum(name: str, content: memoryview) -> bytes:
     return zlib.crc32(content, zlib.crc32(name.encode())).to_bytes(_SUM_BYTES, "little")
 
 
-def _on_disk(size_bytes: int) -> int:
+def _size_on_disk(size_bytes: int) -> int:
     """The size in whole blocks. An empty file counts as one block, so that such entries are trimmed, too."""
     return max(1, -(-size_bytes // _BLOCK_BYTES)) * _BLOCK_BYTES

@@ -28,9 +28,9 @@ from typing import Self
 _MODE = 0o700
 _MOST_LINKS = 40
 _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
-_OPEN = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN_FLAGS = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Linux opens a directory in this way even if this user may only pass through it, as through /home.
-_PASS = _OPEN | getattr(os, "O_PATH", os.O_RDONLY)
+_PASS_FLAGS = _OPEN_FLAGS | getattr(os, "O_PATH", os.O_RDONLY)
 
 
 class UnsafeDirectoryError(OSError):
@@ -52,7 +52,7 @@ class PrivateDirectory:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, make: bool = True) -> Self:
-        """make: create missing directories.
+        """Open a directory after checking it and its ancestors. make: create missing directories.
 
         Raises UnsafeDirectoryError; other OSErrors if the directory is missing, cannot be created, or is not a directory.
         """
@@ -75,76 +75,83 @@ class PrivateDirectory:
 
 
 class _Walk:
-    """From the root to a directory, one component after the other."""
+    """The way from `/` to a directory, one component after the other. `_descriptor`: the open directory that was reached so far;
+    `_reached_path`: its path."""
 
     def __init__(self, path: str, make: bool) -> None:
         self._make, self._links = make, 0
         self._remaining_parts = _components(path)
-        self._reached = "/"
-        self._fd = os.open("/", _PASS)
+        self._reached_path = "/"
+        self._descriptor = os.open("/", _PASS_FLAGS)
 
     def descriptor(self) -> int:
-        """Open the directory step by step, so that nobody can exchange a part of the path that was already checked."""
+        """Open the directory step by step, so that nobody can exchange a part of the path that was already checked. Returns its
+        descriptor, which the caller closes."""
         try:
             self._check_ancestor()
             while self._remaining_parts:
                 self._step(self._remaining_parts.popleft())
             self._check_last()
-            return os.open(".", os.O_RDONLY | _OPEN, dir_fd=self._fd)
+            return os.open(".", os.O_RDONLY | _OPEN_FLAGS, dir_fd=self._descriptor)
         finally:
-            os.close(self._fd)
+            os.close(self._descriptor)
 
     def _step(self, name: str) -> None:
         """Enter the next directory of the path, or follow the link that is there."""
-        path = f"{self._reached.rstrip('/')}/{name}"
+        path = f"{self._reached_path.rstrip('/')}/{name}"
         try:
-            status = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+            status = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
         except FileNotFoundError:
             if not self._make:
                 raise
             with contextlib.suppress(FileExistsError):  # another process was faster
-                os.mkdir(name, _MODE, dir_fd=self._fd)
-            status = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+                os.mkdir(name, _MODE, dir_fd=self._descriptor)
+            status = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
-            self._follow(name, status, path)
+            self._follow_link(name, status, path)
         else:
-            self._enter(os.open(name, _PASS, dir_fd=self._fd), path)  # this fails if the name has become a link since then
+            # This fails if the name has become a link since then.
+            self._enter(os.open(name, _PASS_FLAGS, dir_fd=self._descriptor), path)
 
-    def _follow(self, name: str, status: os.stat_result, path: str) -> None:
+    def _follow_link(self, name: str, status: os.stat_result, path: str) -> None:
+        """Put the target of a link in front of the remaining components. status: of the link; path: of the link, for errors."""
         if status.st_uid not in (0, os.geteuid()):
             raise UnsafeDirectoryError(path, f"is a symbolic link that belongs to user {status.st_uid}")
         self._links += 1
         if self._links > _MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-        target = os.readlink(name, dir_fd=self._fd)
+        target = os.readlink(name, dir_fd=self._descriptor)
         # A relative target continues from the directory that contains the link, an absolute one from `/`.
         self._remaining_parts.extendleft(reversed(_components(target)))
         if target.startswith("/"):
-            self._enter(os.open("/", _PASS), "/")
+            self._enter(os.open("/", _PASS_FLAGS), "/")
 
     def _enter(self, descriptor: int, path: str) -> None:
         """Continue from an open directory, and check it. path: of this directory, for errors."""
-        os.close(self._fd)
-        self._fd, self._reached = descriptor, path
+        os.close(self._descriptor)
+        self._descriptor, self._reached_path = descriptor, path
         self._check_ancestor()
 
     def _check_ancestor(self) -> None:
-        status = os.fstat(self._fd)
+        """Apply the rule for the directories above the last one. Raises UnsafeDirectoryError."""
+        status = os.fstat(self._descriptor)
         if status.st_uid not in (0, os.geteuid()):
-            raise UnsafeDirectoryError(self._reached, f"belongs to user {status.st_uid}")
+            raise UnsafeDirectoryError(self._reached_path, f"belongs to user {status.st_uid}")
         if status.st_mode & _WRITABLE and not status.st_mode & stat.S_ISVTX:
-            raise self._writable(status)
+            raise self._writable_error(status)
 
     def _check_last(self) -> None:
-        status = os.fstat(self._fd)
+        """Apply the stricter rule for the last directory. Raises UnsafeDirectoryError."""
+        status = os.fstat(self._descriptor)
         if status.st_uid != os.geteuid():
-            raise UnsafeDirectoryError(self._reached, f"belongs to user {status.st_uid}")
+            raise UnsafeDirectoryError(self._reached_path, f"belongs to user {status.st_uid}")
         if status.st_mode & _WRITABLE:
-            raise self._writable(status)
+            raise self._writable_error(status)
 
-    def _writable(self, status: os.stat_result) -> UnsafeDirectoryError:
-        return UnsafeDirectoryError(self._reached, f"can be changed by other users (mode {stat.S_IMODE(status.st_mode):o})")
+    def _writable_error(self, status: os.stat_result) -> UnsafeDirectoryError:
+        return UnsafeDirectoryError(self._reached_path, f"can be changed by other users (mode {stat.S_IMODE(status.st_mode):o})")
 
 
 def _components(path: str) -> deque[str]:
+    """`..` remains: the walk opens it like any other name."""
     return deque(part for part in path.split("/") if part not in ("", "."))

@@ -422,7 +422,7 @@ def copy_tables(case: Case, base: Path, world: World) -> None:
 @pytest.fixture
 def new_world(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Case], World]:
     current: list[World] = []
-    monkeypatch.setattr(open_store, "_local", lambda path: current[-1].open(path))
+    monkeypatch.setattr(open_store, "_local_store", lambda path: current[-1].open(path))
 
     def make(case: Case) -> World:
         world = World(tmp_path / str(len(current)))

@@ -144,7 +144,7 @@ class Calls:
             store.run = run  # type: ignore[method-assign]
             return store
 
-        patch.setattr(stores, "_local", local)
+        patch.setattr(stores, "_local_store", local)
         patch.setitem(ledgers._open, url, FaultyLedger(open_ledger(url), run))
 
 

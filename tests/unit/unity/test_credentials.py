@@ -194,7 +194,7 @@ def test_copy_with_the_token_renews_the_same_credentials(server: UnityCatalogSer
     now_ms = time.time_ns() // 1_000_000
     vend(server, "first", now_ms + 60 * MINUTE)
     data = pickle.dumps(files_of(server, **{"unity.share_token": "true"}))
-    table_access._forget()  # as in another process
+    table_access._forget_accesses_of_parent()  # as in another process
     copied = pickle.loads(data)
     assert copied.options.get("s3.secret_access_key") == "first" and credential_requests(server) == 1
     vend(server, "second", now_ms + 120 * MINUTE)
@@ -211,7 +211,7 @@ def test_copy_takes_the_token_of_the_environment_along(server: UnityCatalogServe
     store = open_store(server.table_url("t"), StorageOptions.of({"unity.share_token": "true"}))
     data = pickle.dumps(store.root_store._ledger)
     monkeypatch.delenv("DATABRICKS_TOKEN")
-    table_access._forget()
+    table_access._forget_accesses_of_parent()
     assert pickle.loads(data).tail("t").version == 0
 
 
