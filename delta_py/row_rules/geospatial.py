@@ -37,8 +37,8 @@ Converter: TypeAlias = Callable[[pa.Array], pa.Array]
 
 _EXTENSION = "geoarrow.wkb"
 _SHORTEST_BYTES = 9  # byte order, type, number of parts: an empty collection
-_KINDS = 7  # kinds of shapes: point, line string, polygon, and collections of these
-_DIMENSIONS = 3000  # XYZM, the largest of the thousands that are added to the kind
+_KIND_COUNT = 7  # kinds of shapes: point, line string, polygon, and collections of these
+_LARGEST_DIMENSION_CODE = 3000  # XYZM, the largest of the thousands that are added to the kind
 
 
 class _Wkb(pa.ExtensionType):  # type: ignore[misc]
@@ -146,7 +146,7 @@ def shape_converter(source: pa.DataType, kind: GeospatialType, name: str) -> Con
     """
     types = pa.types
     if any(test(source) for test in (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)):
-        return lambda array: _checked(array.cast(pa.binary()), kind, name)
+        return lambda array: _check_wkb(array.cast(pa.binary()), kind, name)
     if not types.is_struct(source) or {f.name for f in source} != {"srid", "wkb"}:
         return None
     # Spark marks the field `wkb` of its struct with the kind: geometry or geography.
@@ -158,7 +158,7 @@ def shape_converter(source: pa.DataType, kind: GeospatialType, name: str) -> Con
         srids = pc.unique(srid.filter(pc.is_valid(array))).to_pylist()
         if any(other != kind.srid for other in srids):
             raise _does_not_fit(name, kind, f"A shape has the SRID {next(other for other in srids if other != kind.srid)}.")
-        return _checked(wkb, kind, name)
+        return _check_wkb(wkb, kind, name)
 
     return convert
 
@@ -174,7 +174,7 @@ def extension_crs(source: pa.BaseExtensionType) -> Any:
     return metadata.get("crs") if isinstance(metadata, dict) else None
 
 
-def _checked(wkb: pa.Array, kind: GeospatialType, name: str) -> pa.Array:
+def _check_wkb(wkb: pa.Array, kind: GeospatialType, name: str) -> pa.Array:
     """The array, if each value begins like WKB: with the kind of shape and the number of dimensions.
     Parquet's WKB has no flags for SRID and dimensions in the number of the shape, unlike PostGIS's.
     """
@@ -186,14 +186,14 @@ def _checked(wkb: pa.Array, kind: GeospatialType, name: str) -> pa.Array:
     if (np.diff(starts) < _SHORTEST_BYTES).any():
         raise _does_not_fit(name, kind, "A value is too short for WKB.")
     data = np.frombuffer(valid_values.buffers()[2], np.uint8)
-    # The first five bytes of each value: the byte order (1 is little-endian) and the shape's number.
-    head = data[starts[:-1, None] + np.arange(5)]
-    order, number = head[:, 0], np.ascontiguousarray(head[:, 1:])
-    shape = np.where(order == 1, number.view("<u4")[:, 0], number.view(">u4")[:, 0])
+    # The first five bytes of each value: the byte byte_order (1 is little-endian) and the shape's number.
+    heads = data[starts[:-1, None] + np.arange(5)]
+    byte_order, number = heads[:, 0], np.ascontiguousarray(heads[:, 1:])
+    shape = np.where(byte_order == 1, number.view("<u4")[:, 0], number.view(">u4")[:, 0])
     # The shape's number is 1 to 7 for its kind, plus 0, 1000, 2000 or 3000 for its dimensions.
-    lawful = (order <= 1) & (shape < _DIMENSIONS + 1000) & (shape % 1000 >= 1) & (shape % 1000 <= _KINDS)
-    if not lawful.all():
-        value = valid_values[int(np.argmin(lawful))].as_py()[:_SHORTEST_BYTES].hex()
+    is_valid = (byte_order <= 1) & (shape < _LARGEST_DIMENSION_CODE + 1000) & (shape % 1000 >= 1) & (shape % 1000 <= _KIND_COUNT)
+    if not is_valid.all():
+        value = valid_values[int(np.argmin(is_valid))].as_py()[:_SHORTEST_BYTES].hex()
         raise _does_not_fit(name, kind, f"A value begins with the bytes {value}, which is no WKB that Parquet files hold.")
     return wkb
 

@@ -33,7 +33,7 @@ from delta_py.parquet.values.buffers import fixed_values
 from delta_py.parquet.values.conform_values import CannotRead, floor_nanoseconds
 from delta_py.parquet.values.variant import variant_converter
 from delta_py.row_rules.geospatial import extension_crs, shape_converter
-from delta_py.row_rules.plain_layout import near
+from delta_py.row_rules.plain_layout import with_near_values
 from delta_py.types.column_rules import DEFAULT
 from delta_py.types.nested_arrays import Converter, struct_children, with_elements, with_entries
 from delta_py.types.schema import (
@@ -84,11 +84,11 @@ def converter(source: pa.DataType, target: DataType, name: str, times: TimeRules
     must not be null. The returned function raises SchemaMismatchError (DELTA_CAST_OVERFLOW_IN_TABLE_WRITE) for a value that the
     column cannot hold.
     """
-    unwrapped = _unwrapped(source, target, name, times)
+    unwrapped = _extension_converter(source, target, name, times)
     if unwrapped is not None:
         return unwrapped
     if isinstance(target, GeospatialType) and not pa.types.is_null(source):
-        return _shape(source, target, name)
+        return _shape_converter(source, target, name)
     target_type = to_arrow_type(target)
     if source.equals(target_type):
         return None
@@ -96,27 +96,26 @@ def converter(source: pa.DataType, target: DataType, name: str, times: TimeRules
         return lambda array: pa.nulls(len(array), target_type)
     match target:
         case StructType():
-            return _struct(source, target, name, times)
+            return _struct_converter(source, target, name, times)
         case ArrayType():
-            return _list(source, target, name, times)
+            return _list_converter(source, target, name, times)
         case MapType():
-            return _map(source, target, name, times)
-    return _variant(source, name) if target == VARIANT else _atomic(source, target, name, times)
+            return _map_converter(source, target, name, times)
+    return _variant_converter(source, name) if target == VARIANT else _simple_converter(source, target, name, times)
 
 
 # ---------------------------------------------------------------- simple types
 
 
-def _atomic(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
-    """The conversion of values that are not nested: without loss to the source's type in Delta, and then cast to the target.
-    """
+def _simple_converter(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
+    """The conversion of values that are not nested: without loss to the source's type in Delta, and then cast to the target."""
     source_type = _type_of(source, target)
     if source_type is None or not may_assign(source_type, target):
         raise _type_mismatch(source, target, name)
-    exact = _exactly(source, to_arrow_type(source_type), target, name)
+    exact = _exact_converter(source, to_arrow_type(source_type), target, name)
     if pa.types.is_timestamp(source) and source.unit == "ns":
-        exact = _to_micros(to_arrow_type(source_type), target, name, truncates=times.truncate_nanoseconds)
-    return exact if source_type == target else _in_sequence(exact, _cast(source_type, target, name, times))
+        exact = _nanosecond_converter(to_arrow_type(source_type), target, name, truncates=times.truncate_nanoseconds)
+    return exact if source_type == target else _in_sequence(exact, _cast_converter(source_type, target, name, times))
 
 
 def _type_of(source: pa.DataType, target: DataType | None = None) -> DataType | None:
@@ -131,14 +130,14 @@ def _type_of(source: pa.DataType, target: DataType | None = None) -> DataType | 
         return None
 
 
-def _exactly(source: pa.DataType, plain: pa.DataType, target: DataType, name: str) -> Converter | None:
+def _exact_converter(source: pa.DataType, plain: pa.DataType, target: DataType, name: str) -> Converter | None:
     """The same values in the Arrow type `plain`; None if they have it already. target, name: the column, for the error."""
     if source == plain:
         return None
 
     def convert(array: pa.Array) -> pa.Array:
         try:
-            return near(array).cast(plain)
+            return with_near_values(array).cast(plain)
         except pa.ArrowInvalid as error:
             raise _does_not_fit(
                 name, target, f"A value of type {source} is not one that the column can hold: {error}."
@@ -147,20 +146,21 @@ def _exactly(source: pa.DataType, plain: pa.DataType, target: DataType, name: st
     return convert
 
 
-def _to_micros(plain: pa.DataType, target: DataType, name: str, *, truncates: bool) -> Converter:
+def _nanosecond_converter(plain: pa.DataType, target: DataType, name: str, *, truncates: bool) -> Converter:
     """Convert times in nanoseconds to microseconds: the same instants, or, if `truncates`, rounded toward the past."""
 
     def convert(array: pa.Array) -> pa.Array:
         if not truncates:
-            lost = np.flatnonzero((fixed_values(array, np.int64) % 1000 != 0) & pc.is_valid(array).to_numpy(zero_copy_only=False))
-            if len(lost):
-                raise _has_nanoseconds(name, target, array[int(lost[0])])
+            is_valid = pc.is_valid(array).to_numpy(zero_copy_only=False)
+            inexact_rows = np.flatnonzero((fixed_values(array, np.int64) % 1000 != 0) & is_valid)
+            if len(inexact_rows):
+                raise _has_nanoseconds(name, target, array[int(inexact_rows[0])])
         return floor_nanoseconds(array, plain)
 
     return convert
 
 
-def _cast(source_type: DataType, target: DataType, name: str, times: TimeRules) -> Converter:
+def _cast_converter(source_type: DataType, target: DataType, name: str, times: TimeRules) -> Converter:
     """The conversion by CAST, with the errors of a write."""
     schema = StructType((StructField(_OPERAND, source_type),))
     try:
@@ -179,7 +179,7 @@ def _cast(source_type: DataType, target: DataType, name: str, times: TimeRules) 
     return convert
 
 
-def _variant(source: pa.DataType, name: str) -> Converter | None:
+def _variant_converter(source: pa.DataType, name: str) -> Converter | None:
     """Convert a struct of value and metadata, perhaps with typed_value, to variant binary."""
     if not pa.types.is_struct(source) or any(f.name in ("value", "metadata") and not _is_bytes(f.type) for f in source.fields):
         raise _type_mismatch(source, VARIANT, name)
@@ -203,7 +203,7 @@ def _variant(source: pa.DataType, name: str) -> Converter | None:
     return checked
 
 
-def _shape(source: pa.DataType, target: GeospatialType, name: str) -> Converter:
+def _shape_converter(source: pa.DataType, target: GeospatialType, name: str) -> Converter:
     convert = shape_converter(source, target, name)
     if convert is None:
         raise _type_mismatch(source, target, name)
@@ -214,8 +214,10 @@ def _is_bytes(source: pa.DataType) -> bool:
     return _type_of(source) == BINARY
 
 
-def _unwrapped(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
-    """For values in an extension type; None for other types."""
+def _extension_converter(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
+    """The conversion of values in an Arrow extension type: of their storage, the plain array inside. None for other types.
+
+    Raises SchemaMismatchError for shapes with another CRS than the column's."""
     if isinstance(source, pa.BaseExtensionType):
         if isinstance(target, GeospatialType) and extension_crs(source) not in (None, target.crs):
             raise _type_mismatch(source, target, name, f"Its CRS is {extension_crs(source)}.")
@@ -233,7 +235,7 @@ def _in_sequence(convert_first: Converter | None, convert_second: Converter | No
 # ---------------------------------------------------------------- nested types
 
 
-def _struct(source: pa.DataType, target: StructType, name: str, times: TimeRules) -> Converter:
+def _struct_converter(source: pa.DataType, target: StructType, name: str, times: TimeRules) -> Converter:
     if not pa.types.is_struct(source):
         raise _type_mismatch(source, target, name)
     sources = _field_places(source, target, name)
@@ -277,7 +279,7 @@ def _field_places(source: pa.StructType, target: StructType, name: str) -> list[
     return places
 
 
-def _list(source: pa.DataType, target: ArrayType, name: str, times: TimeRules) -> Converter:
+def _list_converter(source: pa.DataType, target: ArrayType, name: str, times: TimeRules) -> Converter:
     if not (pa.types.is_list(source) or pa.types.is_large_list(source)):
         raise _type_mismatch(source, target, name)
     target_type = to_arrow_type(target)
@@ -285,7 +287,7 @@ def _list(source: pa.DataType, target: ArrayType, name: str, times: TimeRules) -
     return lambda array: with_elements(array, part, target_type)
 
 
-def _map(source: pa.DataType, target: MapType, name: str, times: TimeRules) -> Converter:
+def _map_converter(source: pa.DataType, target: MapType, name: str, times: TimeRules) -> Converter:
     if not pa.types.is_map(source):
         raise _type_mismatch(source, target, name)
     target_type = to_arrow_type(target)

@@ -55,6 +55,7 @@ WRITE_ID_LENGTH = 23  # of a UUID's text; the remaining characters distinguish t
 
 
 def new_write_id() -> str:
+    """A random text by which the names of all files of one write begin alike."""
     return str(uuid.uuid4())[:WRITE_ID_LENGTH]
 
 
@@ -172,6 +173,7 @@ def check_definition(config: TableConfig, store: ObjectStore, read_version: int)
 def _write_state(
     config: TableConfig, store: ObjectStore, read_version: int, *, new_rows: bool, hidden: HiddenColumns
 ) -> WriteState:
+    """As write_state, for a schema whose rows data files may be unable to hold."""
     config.require(Operation.WRITE)
     rules = table_rules(config)
     if new_rows:
