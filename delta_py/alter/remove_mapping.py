@@ -35,7 +35,7 @@ from delta_py.row_rules.write_state import write_state
 from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats_columns import with_paths
 from delta_py.types.schema import StructType
-from delta_py.write.data_files import WrittenFiles, nothing_left
+from delta_py.write.data_files import WrittenFiles, delete_files_on_failure
 from delta_py.write.file_compaction import for_compaction
 from delta_py.write.rewrite import Rewrite
 
@@ -69,7 +69,7 @@ def commit_removal(transaction: Transaction, snapshot: Snapshot) -> int:
     rewriting, writers = _AllFiles.towards(snapshot, new_config), LocalBinWriters()
     domains = (*_clustering(snapshot), *_indexes(snapshot))
     batches = batches_of(rewriting.choose().bins, _TARGETS_OF_A_BATCH * rewriting.target_bytes)
-    with nothing_left(rewriting.rewrite.state):  # of all batches: they share the id of the write
+    with delete_files_on_failure(rewriting.rewrite.state):  # of all batches: they share the id of the write
         written = [part for bins in batches for part in rewriting.write(writers, bins)]
     all_files = WrittenFiles.of_all(written)
     for domain in domains:

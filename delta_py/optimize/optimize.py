@@ -57,8 +57,8 @@ from delta_py.write.arranging import (
     to_bytes,
     write_pieces,
 )
-from delta_py.write.data_files import WrittenFiles, nothing_left
-from delta_py.write.file_compaction import compact, counted
+from delta_py.write.data_files import WrittenFiles, delete_files_on_failure
+from delta_py.write.file_compaction import compact, report_row_counts
 from delta_py.write.rewrite import Rewrite
 
 _log = logging.getLogger("delta_py")
@@ -153,7 +153,7 @@ class LocalBinWriters:
     """BinWriters in threads of this process. Rows to be sorted are spilled to this machine's disk."""
 
     def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
-        with nothing_left(rewrite.state), steps(sum(map(about_rows, bins)), "rows") as count:
+        with delete_files_on_failure(rewrite.state), steps(sum(map(about_rows, bins)), "rows") as count:
             return _in_threads(
                 [partial(compact, files, rewrite, task=number, count_rows=count) for number, files in enumerate(bins)]
             )
@@ -170,7 +170,7 @@ class LocalBinWriters:
 
     def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> list[WrittenFiles]:
         rows_to_count = 2 * sum(map(about_rows, bins))  # each row is spilled, and then written
-        with nothing_left(arrangement.rewrite.state), steps(rows_to_count, "rows") as count:
+        with delete_files_on_failure(arrangement.rewrite.state), steps(rows_to_count, "rows") as count:
             return [
                 WrittenFiles() if order is None else _arranged(arrangement, files, order, count)
                 for files, order in zip(bins, orders, strict=True)
@@ -188,7 +188,7 @@ def _arranged(arrangement: Arrangement, files: Bin, order: RowOrder, count_rows:
 
         def write(number: int) -> WrittenFiles:
             rows = map(from_bytes, spilled.take(range(number * PIECES, (number + 1) * PIECES)))
-            return write_pieces(counted(rows, count_rows), arrangement, task=number)
+            return write_pieces(report_row_counts(rows, count_rows), arrangement, task=number)
 
         _in_threads([partial(spill, files_of_task) for files_of_task in file_shares(files, _THREADS)])
         return WrittenFiles.of_all(_in_threads([partial(write, number) for number in range(order.file_count)]))

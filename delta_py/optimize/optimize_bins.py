@@ -44,7 +44,7 @@ from delta_py.statistics.stats import parse_stats
 from delta_py.types.schema import TIMESTAMP
 from delta_py.write.arranging import Arrangement, SampledBin
 from delta_py.write.data_files import WrittenFiles, delete_files
-from delta_py.write.file_compaction import for_compaction, moved_rows
+from delta_py.write.file_compaction import for_compaction, positions_of_new_deletions
 from delta_py.write.rewrite import Rewrite, removed, row_count_of, with_vector
 from delta_py.write.task_changes import vector_file_id
 
@@ -292,7 +292,7 @@ class Compaction:
         if all(now.deletion_vector == file.deletion_vector for now, file in zip(live, old_files, strict=True)):
             return written
         store = self.snapshot.store
-        deleted_rows = moved_rows(store, old_files, live)
+        deleted_rows = positions_of_new_deletions(store, old_files, live)
         if deleted_rows is None:  # another writer has restored rows, which the new file does not have
             return None
         removes = tuple(removed(file, data_change=False) for file in live)

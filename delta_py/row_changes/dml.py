@@ -235,7 +235,7 @@ class Dml:
         store, write_id = self.state.store, self.state.write_id
         if self.operation == "DELETE":
             return ChangeState(store, write_id)
-        state = self.state if self.row_ids is None else self.row_ids.carried_by(self.state)
+        state = self.state if self.row_ids is None else self.row_ids.add_to_state(self.state)
         return ChangeState(store, write_id, state, self.row_ids, self.writes_change_data)
 
     # ------------------------------------------------------------ between the jobs

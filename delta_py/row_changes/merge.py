@@ -55,7 +55,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.storage_errors import raises_storage_errors
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, from_arrow_schema, to_arrow_type
-from delta_py.write.data_files import gathered
+from delta_py.write.data_files import combine_batches
 from delta_py.write.rewrite import Repeats, multiple_matches
 from delta_py.write.task_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
 
@@ -300,7 +300,8 @@ class _Merge:
 
     def _changes(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The changed rows of the table, in the columns of task_changes.py. batches: of the scan of the table."""
-        return _regroup_by_schema(part for batch in gathered(batches, _BATCH_BYTES) for part in self._changes_of_batch(batch))
+        table_batches = combine_batches(batches, _BATCH_BYTES)
+        return _regroup_by_schema(part for batch in table_batches for part in self._changes_of_batch(batch))
 
     def _changes_of_batch(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """As _changes, for one batch of the table: changes of matched rows, then of rows without a match."""
