@@ -120,12 +120,12 @@ class StreamOffset:
                 sql_state="XXKDS",
                 form=form,
             )
-        place = (value.get("reservoirId"), value.get("reservoirVersion"), value.get("index"), value.get("isStartingVersion"))
+        fields = (value.get("reservoirId"), value.get("reservoirVersion"), value.get("index"), value.get("isStartingVersion"))
         order = value.get("eventTimeColumn")
-        types = [type(item) for item in (form, *place)]
+        types = [type(item) for item in (form, *fields)]
         if types != [int, str, int, int, bool] or isinstance(order, str) != (form == _FORM_BY_TIME):
             raise _unreadable(value)
-        offset = cls(*place, order=order, begins=value.get("begins") is True, began=_began(value))  # type: ignore[arg-type]
+        offset = cls(*fields, order=order, begins=value.get("begins") is True, began=_read_begin(value))  # type: ignore[arg-type]
         next_version = value.get("goesOnWithVersion")
         if type(next_version) is int and next_version > offset.version:
             # The JSON has the position of the feed's last change, as delta-spark expects it (see above).
@@ -143,7 +143,8 @@ class StreamOffset:
         return all(version in _LONGS for version in versions) and (is_before_files or self.index in _LONGS[:-1])
 
 
-def _began(value: Mapping[str, Any]) -> tuple[int, bool] | None:
+def _read_begin(value: Mapping[str, Any]) -> tuple[int, bool] | None:
+    """StreamOffset.began, from its JSON."""
     version, is_initial = value.get("beganAtVersion"), value.get("beganWithSnapshot")
     return (version, is_initial) if type(version) is int and type(is_initial) is bool else None
 
