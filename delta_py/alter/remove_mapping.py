@@ -25,7 +25,7 @@ from delta_py.index_commands.index_build import column_of
 from delta_py.index_commands.index_upkeep import index_new_files
 from delta_py.optimize.optimize import LocalBinWriters
 from delta_py.optimize.optimize_bins import Compaction, OptimizeRequest, batches_of
-from delta_py.optimize.optimize_metrics import counts, history_metrics
+from delta_py.optimize.optimize_metrics import count_changes, history_metrics
 from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.clustering import clustering_leaves, with_logical_names
 from delta_py.protocol.column_mapping import MODE_PROPERTY
@@ -75,7 +75,7 @@ def commit_removal(transaction: Transaction, snapshot: Snapshot) -> int:
     for domain in domains:
         transaction.set_domain(domain)
     transaction.add(all_files).replaces_all_files(remove.path for remove in all_files.removes)
-    version = transaction.commit(OPERATION, {}, metrics=history_metrics(counts(written)))
+    version = transaction.commit(OPERATION, {}, metrics=history_metrics(count_changes(written)))
     index_new_files(snapshot.store, new_config, version, all_files)
     return version
 
