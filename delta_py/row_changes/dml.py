@@ -268,14 +268,14 @@ class Dml:
         """Group the files for the tasks of the second job, with about equal work in each group. parallelism: the number of
         groups, unless there are fewer files, or so much work that more groups are needed."""
         reads_files = self.writes_change_data or not self.config.enabled("deletionVectors")
-        works = [file.file.size_bytes if reads_files else file.deleted_count + file.updated_count for file in files]
-        limit = _TASK_FILE_BYTES if reads_files else _TASK_ROWS
+        work_of_files = [file.file.size_bytes if reads_files else file.deleted_count + file.updated_count for file in files]
+        most_work = _TASK_FILE_BYTES if reads_files else _TASK_ROWS
         # -(-a // b) rounds a / b up.
-        count = min(len(files), max(parallelism, -(-sum(works) // limit)))
+        count = min(len(files), max(parallelism, -(-sum(work_of_files) // most_work)))
         # The largest file that is left goes to the group with the least work.
         loads = [(0, number) for number in range(count)]
         groups: list[list[TouchedFile]] = [[] for _ in loads]
-        for work, file in sorted(zip(works, files, strict=True), key=lambda pair: pair[0], reverse=True):
+        for work, file in sorted(zip(work_of_files, files, strict=True), key=lambda pair: pair[0], reverse=True):
             load, number = heapq.heappop(loads)
             groups[number].append(file)
             heapq.heappush(loads, (load + work, number))

@@ -401,11 +401,11 @@ def _choose_matches_to_change(changes: Ndarray, rows: Ndarray, clause: ResolvedC
     Raises UnsupportedOperationError as _apply_to_each_match.
     """
     only_removes = clause.action == "delete" and clause.condition is None
-    earlier = changes[rows]
+    earlier_changes = changes[rows]
     if only_removes:
-        is_ambiguous = (earlier == _CHANGED).any()
+        is_ambiguous = (earlier_changes == _CHANGED).any()
     else:
-        is_ambiguous = (earlier != _UNCHANGED).any() or len(np.unique(rows)) < len(rows)
+        is_ambiguous = (earlier_changes != _UNCHANGED).any() or len(np.unique(rows)) < len(rows)
     if is_ambiguous:
         raise multiple_matches("clauses apply to more than one match of a row of the target")
     if not only_removes:

@@ -105,26 +105,29 @@ class Conformer:
         """identities: assigns the numbers of identity columns; None when no rows follow."""
         schema, clock = state.schema, Clock(state.write_micros, state.time_zone)
         self._arrow_schema = to_arrow_schema(schema)
-        hidden = HiddenColumns(state.rule_nonce, tuple(data_schema.names))
-        places = _places(schema, hidden)
+        hidden_columns = HiddenColumns(state.rule_nonce, tuple(data_schema.names))
+        places = _places(schema, hidden_columns)
         times = TimeRules(state.time_zone, state.truncate_nanoseconds)
         self._columns = tuple(
             _column_source(f, place, data_schema, clock, times) for f, place in zip(schema.fields, places, strict=True)
         )
         self._generated = tuple(
-            (number, GeneratedColumn(column.field, schema, clock))
-            for number, column in enumerate(self._columns)
+            (position, GeneratedColumn(column.field, schema, clock))
+            for position, column in enumerate(self._columns)
             if column.place is None and GENERATION in column.field.metadata
         )
         self._identities = identities
         self._identity_positions = tuple(
-            number for number, column in enumerate(self._columns) if _gets_identity_numbers(column, keeps=state.keeps_identities)
+            position
+            for position, column in enumerate(self._columns)
+            if _gets_identity_numbers(column, keeps=state.keeps_identities)
         )
         # Spark may have computed a rule: then a hidden column of the data has its results. Without one (None), pydelta evaluates
         # the rule.
-        hidden_checks = {rule: hidden.find(rule, schema, state.partition_columns) for rule in _row_rules(state, self._columns)}
-        self._hidden_checks = tuple(check for check in hidden_checks.values() if check is not None)
-        self._checks = tuple(RowCheck(rule, schema, clock) for rule, check in hidden_checks.items() if check is None)
+        rules = _row_rules(state, self._columns)
+        check_by_rule = {rule: hidden_columns.find(rule, schema, state.partition_columns) for rule in rules}
+        self._hidden_checks = tuple(check for check in check_by_rule.values() if check is not None)
+        self._checks = tuple(RowCheck(rule, schema, clock) for rule, check in check_by_rule.items() if check is None)
         # Rules and generation expressions must see the values that readers will see.
         if self._checks or self._hidden_checks or self._generated:
             self._columns = tuple(_with_empty_text_as_null(column, state) for column in self._columns)
@@ -140,12 +143,12 @@ class Conformer:
         """
         arrays = [column.values(batch) for column in self._columns]
         # Numbers come first: generation expressions may name identity columns.
-        for number in self._identity_positions if new_rows else ():
-            arrays[number] = self._replace_nulls_by_numbers(arrays[number], self._columns[number].field.name)
+        for position in self._identity_positions if new_rows else ():
+            arrays[position] = self._replace_nulls_by_numbers(arrays[position], self._columns[position].field.name)
         if self._generated:
             input_columns = pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema)
-            for number, generated in self._generated:
-                arrays[number] = generated.values(input_columns)
+            for position, generated in self._generated:
+                arrays[position] = generated.values(input_columns)
         for column, array in zip(self._columns, arrays, strict=True):
             check_not_null(array, column.field.data_type, column.field.nullable, column.field.name)
         for column, array in zip(self._columns, arrays, strict=True):

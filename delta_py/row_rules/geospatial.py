@@ -77,10 +77,10 @@ def can_mark(kind: GeospatialType) -> bool:
         pq.ParquetWriter(sink, pa.schema([field]), store_schema=False).close()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return False  # pyarrow does not know the algorithm
-    written = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema.column(0).logical_type
+    written_type = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema.column(0).logical_type
     crs = "" if kind.crs == DEFAULT_CRS else kind.crs
     expected = f"Geometry(crs={crs})" if kind.algorithm is None else f"Geography(crs={crs}, algorithm={kind.algorithm})"
-    return str(written) == expected
+    return str(written_type) == expected
 
 
 # ---------------------------------------------------------------- values
@@ -156,8 +156,9 @@ def shape_converter(source: pa.DataType, kind: GeospatialType, name: str) -> Con
     def convert(array: pa.Array) -> pa.Array:
         srid, wkb = array.flatten() if array.type.field(0).name == "srid" else reversed(array.flatten())
         srids = pc.unique(srid.filter(pc.is_valid(array))).to_pylist()
-        if any(other != kind.srid for other in srids):
-            raise _does_not_fit(name, kind, f"A shape has the SRID {next(other for other in srids if other != kind.srid)}.")
+        other_srids = [data_srid for data_srid in srids if data_srid != kind.srid]
+        if other_srids:
+            raise _does_not_fit(name, kind, f"A shape has the SRID {other_srids[0]}.")
         return _check_wkb(wkb, kind, name)
 
     return convert

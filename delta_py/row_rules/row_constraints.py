@@ -155,8 +155,8 @@ class RowCheck:
         if answers.true_count < len(answers):
             raise violation(self.rule, condition_text(self.rule), self.columns, batch, answers)
 
-    def broken(self, batch: pa.RecordBatch) -> int:
-        """How many of the rows break the rule. Raises ExpressionError as check."""
+    def count_violations(self, batch: pa.RecordBatch) -> int:
+        """How many rows of the batch break the rule. Raises ExpressionError as check."""
         return len(batch) - int(_evaluate(self._expression, batch, _describe(self.rule)).true_count)
 
 
@@ -166,9 +166,9 @@ def violation(
     """The error if some of the rows break a rule. sql: the condition; columns: those that it names, whose values the message
     shows; answers: the result of the condition for each row.
     """
-    broken = pc.invert(answers.fill_null(False))
-    first, count = broken.index(True).as_py(), broken.true_count
-    values = {".".join(path): _value_text(batch, path, first) for path in columns}
+    is_broken = pc.invert(answers.fill_null(False))
+    first_row, count = is_broken.index(True).as_py(), is_broken.true_count
+    values = {".".join(path): _value_text(batch, path, first_row) for path in columns}
     lines = "".join(f"\n - {name} : {value}" for name, value in values.items())
     rows = f"{count} of {batch.num_rows} rows of a batch violate it; the values are those of the first."
     if rule.kind == "replace_where":

@@ -112,10 +112,12 @@ def _simple_converter(source: pa.DataType, target: DataType, name: str, times: T
     source_type = _type_of(source, target)
     if source_type is None or not may_assign(source_type, target):
         raise _type_mismatch(source, target, name)
-    exact = _exact_converter(source, to_arrow_type(source_type), target, name)
+    convert_exactly = _exact_converter(source, to_arrow_type(source_type), target, name)
     if pa.types.is_timestamp(source) and source.unit == "ns":
-        exact = _nanosecond_converter(to_arrow_type(source_type), target, name, truncates=times.truncate_nanoseconds)
-    return exact if source_type == target else _in_sequence(exact, _cast_converter(source_type, target, name, times))
+        convert_exactly = _nanosecond_converter(to_arrow_type(source_type), target, name, truncates=times.truncate_nanoseconds)
+    if source_type == target:
+        return convert_exactly
+    return _in_sequence(convert_exactly, _cast_converter(source_type, target, name, times))
 
 
 def _type_of(source: pa.DataType, target: DataType | None = None) -> DataType | None:
@@ -238,12 +240,12 @@ def _in_sequence(convert_first: Converter | None, convert_second: Converter | No
 def _struct_converter(source: pa.DataType, target: StructType, name: str, times: TimeRules) -> Converter:
     if not pa.types.is_struct(source):
         raise _type_mismatch(source, target, name)
-    sources = _field_places(source, target, name)
+    places = _field_places(source, target, name)
     target_type = to_arrow_type(target)
     fields = list(target_type)
-    parts = [
+    converters = [
         converter(pa.null() if place is None else source.field(place).type, f.data_type, f"{name}.{f.name}", times)
-        for f, place in zip(target.fields, sources, strict=True)
+        for f, place in zip(target.fields, places, strict=True)
     ]
     # A struct without fields: StructArray.from_arrays could not know how many rows there are.
     if not fields:
@@ -252,8 +254,11 @@ def _struct_converter(source: pa.DataType, target: StructType, name: str, times:
     def convert(array: pa.Array) -> pa.Array:
         # The values below a null struct do not count: a failing cast of them must not fail the write.
         children_before = struct_children(array)
-        columns = [pa.nulls(len(array)) if place is None else children_before[place] for place in sources]
-        children = [c if part is None else part(c) for c, part in zip(columns, parts, strict=True)]
+        columns = [pa.nulls(len(array)) if place is None else children_before[place] for place in places]
+        children = [
+            column if convert_field is None else convert_field(column)
+            for column, convert_field in zip(columns, converters, strict=True)
+        ]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)
 
     return convert
@@ -283,17 +288,17 @@ def _list_converter(source: pa.DataType, target: ArrayType, name: str, times: Ti
     if not (pa.types.is_list(source) or pa.types.is_large_list(source)):
         raise _type_mismatch(source, target, name)
     target_type = to_arrow_type(target)
-    part = converter(source.value_type, target.element_type, f"{name}.element", times)
-    return lambda array: with_elements(array, part, target_type)
+    convert_element = converter(source.value_type, target.element_type, f"{name}.element", times)
+    return lambda array: with_elements(array, convert_element, target_type)
 
 
 def _map_converter(source: pa.DataType, target: MapType, name: str, times: TimeRules) -> Converter:
     if not pa.types.is_map(source):
         raise _type_mismatch(source, target, name)
     target_type = to_arrow_type(target)
-    key_part = converter(source.key_type, target.key_type, f"{name}.key", times)
-    item_part = converter(source.item_type, target.value_type, f"{name}.value", times)
-    return lambda array: with_entries(array, key_part, item_part, target_type)
+    convert_key = converter(source.key_type, target.key_type, f"{name}.key", times)
+    convert_value = converter(source.item_type, target.value_type, f"{name}.value", times)
+    return lambda array: with_entries(array, convert_key, convert_value, target_type)
 
 
 # ---------------------------------------------------------------- errors

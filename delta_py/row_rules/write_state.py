@@ -64,8 +64,9 @@ class FileLayout:
     """The sizes, names and Parquet settings of the data files of one write.
 
     page_version: of data pages, as pyarrow names it. random_prefix: letters of the random directory of each file; 0 for the
-    directories of partitions. max_records_per_file: None for no limit. buffer_bytes: rows buffered in memory, over all
-    partitions, before the largest partition is written. bloom_filters: physical columns, dotted, and pyarrow's options of their
+    directories of partitions. max_records_per_file: None for no limit. row_group_bytes, row_group_rows: how much a partition
+    buffers before it writes a row group. buffer_bytes: rows buffered in memory, over all partitions, before the largest partition
+    is written. max_open_files: of one task. bloom_filters: physical columns, dotted, and pyarrow's options of their
     Bloom filters. parquet_options: as in FileSettings.
     """
 
@@ -209,6 +210,7 @@ def _file_layout(config: TableConfig) -> FileLayout:
 
 
 def _random_prefix(properties: Properties) -> int:
+    """FileLayout.random_prefix, from the table's properties: 2 letters by default if prefixes are random."""
     return properties.integer("delta.randomPrefixLength", 2) if properties.boolean("delta.randomizeFilePrefixes") else 0
 
 
