@@ -436,6 +436,7 @@ def _may_be_equal(first: Any, second: Any) -> bool:
 
 
 def _take_error(commit: StagedCommit, path: str, why: str) -> InvalidOptionError:
+    """The error for a commit that cannot count as ratified. path: of its table."""
     return InvalidOptionError(
         f"The staged commit {commit.names[0]} of the table at {path} cannot be taken: {why}. Nothing was done.", option="take"
     )

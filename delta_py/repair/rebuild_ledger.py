@@ -133,6 +133,7 @@ def rebuild_ledger(
 def _rebuild(
     url: str, paths: Sequence[str], take: Mapping[str, Sequence[str]], options: Mapping[str, str], *, dry_run: bool
 ) -> RebuildReport:
+    """As rebuild_ledger. paths: of the tables, each once. options: of their stores, without those of a coordinator."""
     steps = [partial(_read_table, path, StorageOptions.of(options)) for path in paths]
     read_tables = in_threads(steps, _THREADS, _THREAD_NAME)
     identity = _shared_identity(read_tables)

@@ -126,6 +126,7 @@ def _scalar_from_python(value: Any, data_type: DataType, name: str, time_zone: s
 
 
 def nested_in_insert(path: Path) -> UnsupportedOperationError:
+    """The error for an INSERT clause that assigns a value to a field of a struct."""
     return UnsupportedOperationError(
         f"Nested field is not supported in the INSERT clause of MERGE operation (field = {'.'.join(path)}). Give the whole "
         "column a value.",

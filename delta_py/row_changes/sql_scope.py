@@ -89,6 +89,7 @@ class Scope:
         return self._parse(sql, condition=False)
 
     def _parse(self, sql: str, *, condition: bool) -> Expression:
+        """As predicate if `condition`, otherwise as expression."""
         if not isinstance(sql, str):
             raise TypeError(f"In the {self.where} SQL text is expected, not {type(sql).__name__}.")
         zone = self.clock.time_zone

@@ -56,6 +56,7 @@ def bloom_filters(config: TableConfig) -> dict[str, dict[str, int | float]]:
 
 
 def _check_type_has_filters(column: str, data_type: DataType) -> None:
+    """Raise UnsupportedOperationError for a type whose values have no Bloom filter. column: dotted, as the property names it."""
     if isinstance(data_type, StructType | ArrayType | MapType) or type_name(data_type) in _TYPES_WITHOUT_FILTER:
         raise UnsupportedOperationError(
             f"{ENABLED}{column}: a column of type {type_name(data_type)} has no Bloom filter in Parquet. Nothing was written. "

@@ -83,6 +83,7 @@ class _Column:
         return values
 
     def _source_values(self, batch: pa.RecordBatch) -> pa.Array:
+        """The values as the write fills them, in which an empty text is not null yet."""
         if self.place is not None:
             values = batch.column(self.place)
             return values if self.convert is None else self.convert(values)

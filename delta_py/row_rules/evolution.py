@@ -137,6 +137,7 @@ def without_foreign_metadata(f: StructField) -> StructField:
 
 
 def _nullable(data_type: DataType) -> DataType:
+    """The type with nullable fields, elements and values at every depth, and without foreign metadata."""
     match data_type:
         case StructType(fields):
             return StructType(tuple(_new_field(f) for f in fields))
@@ -286,6 +287,7 @@ def _is_nearest_field(data_type: DataType, inside: Path) -> bool:
 
 
 def _cannot_merge(path: Path, table: DataType, data: DataType) -> SchemaMismatchError:
+    """The error for a column of the data whose values the column of the table cannot take without a change."""
     name = ".".join(path)
     return SchemaMismatchError(
         f"Failed to merge fields '{name}' and '{name}': the table's type is {type_name(table)}, the data's {type_name(data)}, "

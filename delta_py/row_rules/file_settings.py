@@ -32,6 +32,7 @@ _settings: ContextVar[FileSettings] = ContextVar("file_settings", default=_NO_SE
 
 @contextmanager
 def file_settings(settings: FileSettings) -> Iterator[None]:
+    """Apply the settings to all files that the block writes."""
     token = _settings.set(settings)
     try:
         yield

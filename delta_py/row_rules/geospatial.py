@@ -200,6 +200,7 @@ def _check_wkb(wkb: pa.Array, kind: GeospatialType, name: str) -> pa.Array:
 
 
 def _does_not_fit(name: str, kind: GeospatialType, why: str) -> SchemaMismatchError:
+    """The error for a value that the column cannot hold. name: of the column. why: a sentence about the value."""
     return SchemaMismatchError(
         f"Column {name} of the table is {kind.text}, and the data has a value that it cannot hold. {why} Nothing was written. "
         "Write ISO WKB of points, lines, polygons or collections of them, in the column's CRS.",

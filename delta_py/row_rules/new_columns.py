@@ -137,6 +137,7 @@ def _check_length(column: StructField, value: pa.Scalar) -> None:
 
 
 def _invalid_default(column: StructField, condition: str, why: str) -> InvalidOptionError:
+    """The error for a default. condition: the part of the error class after `INVALID_DEFAULT_VALUE.`. why: a sentence."""
     sql = str(column.metadata[DEFAULT])
     return InvalidOptionError(
         f"{sql} cannot be the default of column {column.name} of type {type_name(column.data_type)}. {why} Nothing was changed.",
@@ -181,6 +182,7 @@ def check_generated(column: StructField, schema: StructType) -> None:
 
 
 def _invalid_generation(column: StructField, condition: str, sql_state: str, why: str) -> UnsupportedOperationError:
+    """The error for a generation expression. condition: the error class. why: a sentence."""
     sql = str(column.metadata[GENERATION])
     return UnsupportedOperationError(
         f"{sql} cannot generate column {column.name} of type {type_name(column.data_type)}. {why} Nothing was changed.",

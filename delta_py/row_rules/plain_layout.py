@@ -78,6 +78,7 @@ def _pieces(batch: pa.RecordBatch, layout: _Layout) -> Iterator[pa.RecordBatch]:
 
 
 def _check_rows_fit(row_bytes: Ndarray, name: str) -> None:
+    """Raise UnsupportedOperationError for a value that no plain array can hold. row_bytes: the size of each row's value."""
     largest = int(row_bytes.max(initial=0))
     if largest > _INT32_MAX:
         raise UnsupportedOperationError(
@@ -152,6 +153,7 @@ class _Layout:
         return self.plain(values) if types.is_nested(kind) or types.is_run_end_encoded(kind) else values
 
     def _dictionary_values(self, dictionary: pa.Array) -> pa.Array:
+        """The values of a dictionary in a type that Arrow's `take` supports, converted once."""
         key = _dictionary_key(dictionary)
         if key not in self._values:
             self._values[key] = self._takeable(dictionary)
@@ -192,6 +194,7 @@ class _Layout:
         return spanned
 
     def _dictionary_sizes(self, dictionary: pa.Array) -> Ndarray:
+        """The size in bytes of each value of a dictionary in the plain layout, computed once."""
         key = _dictionary_key(dictionary)
         if key not in self._dictionary_row_bytes:
             self._dictionary_row_bytes[key] = self.row_bytes(dictionary)

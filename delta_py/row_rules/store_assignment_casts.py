@@ -206,6 +206,7 @@ def _variant_converter(source: pa.DataType, name: str) -> Converter | None:
 
 
 def _shape_converter(source: pa.DataType, target: GeospatialType, name: str) -> Converter:
+    """As converter, for a column of shapes."""
     convert = shape_converter(source, target, name)
     if convert is None:
         raise _type_mismatch(source, target, name)
@@ -238,6 +239,7 @@ def _in_sequence(convert_first: Converter | None, convert_second: Converter | No
 
 
 def _struct_converter(source: pa.DataType, target: StructType, name: str, times: TimeRules) -> Converter:
+    """As converter, for a struct: its fields are matched by name, and fields that the data lacks become null."""
     if not pa.types.is_struct(source):
         raise _type_mismatch(source, target, name)
     places = _field_places(source, target, name)
@@ -285,6 +287,7 @@ def _field_places(source: pa.StructType, target: StructType, name: str) -> list[
 
 
 def _list_converter(source: pa.DataType, target: ArrayType, name: str, times: TimeRules) -> Converter:
+    """As converter, for an array."""
     if not (pa.types.is_list(source) or pa.types.is_large_list(source)):
         raise _type_mismatch(source, target, name)
     target_type = to_arrow_type(target)
@@ -293,6 +296,7 @@ def _list_converter(source: pa.DataType, target: ArrayType, name: str, times: Ti
 
 
 def _map_converter(source: pa.DataType, target: MapType, name: str, times: TimeRules) -> Converter:
+    """As converter, for a map."""
     if not pa.types.is_map(source):
         raise _type_mismatch(source, target, name)
     target_type = to_arrow_type(target)
@@ -305,6 +309,7 @@ def _map_converter(source: pa.DataType, target: MapType, name: str, times: TimeR
 
 
 def _type_mismatch(source: pa.DataType, target: DataType, name: str, why: str = "") -> SchemaMismatchError:
+    """The error for data whose type the column cannot take. name: of the column. why: a sentence, or empty."""
     hint = (
         "Cast the column before writing." if target != VOID else "Write with the option mergeSchema to give it the data's type."
     )
@@ -322,6 +327,7 @@ def _type_mismatch(source: pa.DataType, target: DataType, name: str, why: str = 
 def _does_not_fit(
     name: str, target: DataType, why: str, remedy: str = "Cast or round the column before writing."
 ) -> SchemaMismatchError:
+    """The error for a value that the column cannot hold. name: of the column. why, remedy: sentences."""
     return SchemaMismatchError(
         f"Column {name} of the table is {type_name(target)}, and the data has a value that it cannot hold. {why} "
         f"Nothing was written. {remedy}",
@@ -333,6 +339,7 @@ def _does_not_fit(
 
 
 def _has_nanoseconds(name: str, target: DataType, value: pa.Scalar) -> SchemaMismatchError:
+    """The error for a time with nanoseconds in a column whose values end at microseconds."""
     zone = "" if value.type.tz is None else " in UTC"
     instant = np.datetime_as_string(np.datetime64(value.value, "ns")).replace("T", " ")
     return _does_not_fit(
@@ -345,6 +352,8 @@ def _has_nanoseconds(name: str, target: DataType, value: pa.Scalar) -> SchemaMis
 
 
 def extra_columns(extra: list[str], names: tuple[str, ...], where: str) -> SchemaMismatchError:
+    """The error for columns that the table, or a struct in it, lacks. names: its columns. where: the table or struct, in
+    words."""
     return SchemaMismatchError(
         f"The data has columns that {where} lacks: {', '.join(extra)}. The known columns are: {', '.join(names)}. "
         "Nothing was written. Write with the option mergeSchema set to true to add them to the table, or drop or rename them.",
@@ -371,6 +380,8 @@ def check_may_be_absent(missing: StructField, name: str) -> None:
 
 
 def unenforceable(rule: str, text: str, feature: str, why: DeltaError | None = None) -> UnsupportedTableFeatureError:
+    """The error for a rule that this version cannot enforce. rule: in words. text: its SQL. feature: the table feature. why: the
+    cause."""
     reason = "It could not keep the rule for the new rows." if why is None else why.message
     return UnsupportedTableFeatureError(
         f"This version cannot write into a table with {rule} ({text}). {reason} "

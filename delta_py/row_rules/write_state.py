@@ -273,6 +273,7 @@ def _check_stored_parts(data_type: DataType, path: Path) -> None:
 
 
 def _without_stored_fields(data_type: StructType, name: str) -> SchemaMismatchError:
+    """The error for a struct, or for a table (name is empty), of which data files would store no field."""
     where = f"Column {name} is {type_name(data_type)}" if name else f"The table has the columns {', '.join(data_type.names)}"
     part = f"a {'field' if name else 'column'}"
     if data_type.fields:

@@ -88,6 +88,7 @@ class StreamOffset:
         return self
 
     def to_json(self) -> dict[str, Any]:
+        """The offset as the checkpoint stores it (see the docstring of this file)."""
         form, order = (_FORM, {}) if self.order is None else (_FORM_BY_TIME, {"eventTimeColumn": self.order})
         form = _FORM_WITH_SCHEMA_LOG if self.is_schema_change else form
         position, continuation = (self.version, self.index), {}
@@ -150,6 +151,7 @@ def _read_begin(value: Mapping[str, Any]) -> tuple[int, bool] | None:
 
 
 def _unreadable(value: object) -> InvalidOptionError:
+    """The error for an offset in a checkpoint that has no valid form."""
     return InvalidOptionError(
         f"The stream's checkpoint has an offset that cannot be read: {shown(value)}. It was changed or is damaged: restore the "
         "checkpoint, or start a new one.",

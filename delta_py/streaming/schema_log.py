@@ -52,6 +52,7 @@ class TrackedSchema:
         return entry.with_metadata(config.metadata)
 
     def with_metadata(self, metadata: Metadata) -> Self:
+        """The entry with the schema, the partition columns and the properties of this metadata."""
         return replace(
             self,
             schema_string=metadata.schema_string,

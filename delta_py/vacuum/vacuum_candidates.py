@@ -208,6 +208,8 @@ def removed_since(store: ObjectStore, version: int, newest: int) -> Iterator[pa.
 
 
 def _lite_error(store: ObjectStore, missing_version: int, vacuumed_version: int | None) -> UnsupportedOperationError:
+    """The error for a VACUUM LITE that would have to read a missing commit. vacuumed_version: that of the last VACUUM, if
+    known."""
     progress = (
         "no VACUUM has noted how far it came"
         if vacuumed_version is None

@@ -125,6 +125,7 @@ class HiddenNames:
 
     @classmethod
     def of(cls, config: TableConfig) -> HiddenNames:
+        """The hidden names of a table. Its partition directories may have logical or physical names of columns."""
         mode = config.column_mapping_mode
         columns = [find_path(config.schema, (name,))[0] for name in config.partition_columns]
         names = {name for column in columns for name in (column.name, to_physical(column, mode).name)}

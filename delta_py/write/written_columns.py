@@ -73,6 +73,7 @@ def _parquet_type(data_type: DataType, name: str, nested_ids: Mapping[str, int])
     """
 
     def part(kind: DataType, part_name: str, *, nullable: bool = True) -> pa.Field:
+        """A field for a part of the type, with its field id. kind: the part's type. part_name: element, key or value."""
         field_id = nested_ids.get(f"{name}.{part_name}")
         metadata = None if field_id is None else {b"PARQUET:field_id": str(field_id).encode()}
         return pa.field(part_name, _parquet_type(kind, f"{name}.{part_name}", nested_ids), nullable=nullable, metadata=metadata)
