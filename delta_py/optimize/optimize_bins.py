@@ -62,13 +62,13 @@ Bin: TypeAlias = tuple[ScanFile, ...]
 
 @dataclass(frozen=True, slots=True)
 class OptimizeRequest:
-    """predicate: SQL over partition columns; None for the whole table. target_file_bytes: None for delta.targetFileSize, or else
-    DEFAULT_TARGET_BYTES. min_file_bytes: files of this size or larger stay as they are; None for the target. max_deleted_ratio:
-    files with a larger share of deleted rows are rewritten whatever their size. batch_bytes: of the files that one commit
-    replaces; None for one commit of all. time_zone: in which the predicate's times are read. z_order: columns, nested ones
-    dotted, by which rows are sorted; check_z_order_stats: refuse those without statistics. full: for a clustered table, also take
-    the files that are clustered by other columns.
-    min_cube_bytes: a cube of at least this size stays as it is; target_cube_bytes: the size of new cubes.
+    """What a caller may request of an OPTIMIZE. predicate: SQL over partition columns; None for the whole table.
+    target_file_bytes: None for delta.targetFileSize, or else DEFAULT_TARGET_BYTES. min_file_bytes: files of this size or larger
+    stay as they are; None for the target. max_deleted_ratio: files with a larger share of deleted rows are rewritten whatever
+    their size. batch_bytes: of the files that one commit replaces; None for one commit of all. time_zone: in which the
+    predicate's times are read. z_order: columns, nested ones dotted, by which rows are sorted; check_z_order_stats: refuse those
+    without statistics. full: for a clustered table, also take the files that are clustered by other columns. min_cube_bytes: a
+    cube of at least this size stays as it is; target_cube_bytes: the size of new cubes.
     """
 
     predicate: str | None = None
@@ -84,7 +84,7 @@ class OptimizeRequest:
     target_cube_bytes: int = DEFAULT_TARGET_CUBE_BYTES
 
     def check(self) -> None:
-        """Raises InvalidOptionError for numbers that make no sense."""
+        """Check the request's numbers. Raises InvalidOptionError for numbers that make no sense."""
         for name in ("target_file_bytes", "min_file_bytes", "batch_bytes", "min_cube_bytes", "target_cube_bytes"):
             number = getattr(self, name)
             if number is not None and number <= 0:
@@ -97,9 +97,9 @@ class OptimizeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChosenBins:
-    """bins: FILE_SCHEMA and the column `bin`, the number of the bin, sorted by this number. considered: the number of files that
-    the predicate selects.
-    clustering: existing and chosen files of a clustered table, by delta-spark's names.
+    """The files to rewrite, in bins. bins: FILE_SCHEMA and the column `bin`, the number of the bin, sorted by this number.
+    considered: the number of files that the predicate selects. clustering: existing and chosen files of a clustered table, by
+    delta-spark's names.
     """
 
     bins: pa.Table
@@ -134,7 +134,7 @@ class Compaction:
 
     @classmethod
     def of(cls, snapshot: Snapshot, request: OptimizeRequest) -> Self:
-        """Raises as optimize."""
+        """The compaction that a request asks for, on a version of the table. Raises as optimize."""
         config = snapshot.config
         state = replace(write_state(config, snapshot.store, snapshot.version, new_rows=False), time_zone=request.time_zone)
         predicate = None if request.predicate is None else _partition_predicate(snapshot, request)

@@ -42,7 +42,8 @@ def history_metrics(commit_counts: Mapping[str, Any]) -> dict[str, int]:
 
 
 class ChosenFiles(Protocol):
-    """considered: the number of files in the selection. clustering: clusteringStats, without the written cubes."""
+    """The choice of files that the metrics need. considered: the number of files in the selection. clustering: clusteringStats,
+    without the written cubes."""
 
     @property
     def considered(self) -> int: ...

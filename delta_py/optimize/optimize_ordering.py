@@ -151,7 +151,7 @@ class ZOrdering(Ordering):
 
     @classmethod
     def of(cls, snapshot: Snapshot, request: OptimizeRequest) -> ZOrdering:
-        """Raises as optimize."""
+        """The Z-order that a request asks for, on a version of the table. Raises as optimize."""
         compaction = super().of(snapshot, request)
         compaction.columns = request.z_order
         compaction.paths = tuple(_z_order_path(compaction, name) for name in request.z_order)
@@ -245,8 +245,8 @@ class Clustering(Ordering):
 
     @classmethod
     def of_domain(cls, snapshot: Snapshot, clustering: DomainMetadata | None, request: OptimizeRequest) -> Clustering:
-        """clustering: names at least one column. Raises as optimize; SchemaMismatchError for a column that does not exist any
-        more.
+        """The clustering by the columns that a table's metadata domain names. clustering: names at least one column. Raises as
+        optimize; SchemaMismatchError for a column that does not exist any more.
         """
         compaction = cls.of(snapshot, request)
         compaction.columns = clustering_columns(snapshot.schema, clustering)

@@ -159,7 +159,7 @@ class _FileState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _CheckResult:
-    """reason: for people; empty for a sound file."""
+    """The result of the check of one file. reason: for people; empty for a sound file."""
 
     state: _FileState
     reason: str = ""

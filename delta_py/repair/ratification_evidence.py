@@ -34,7 +34,7 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """why: the evidence, for messages."""
+    """Whether a staged commit was ratified, and how that is known. why: the evidence, for messages."""
 
     standing: Standing
     why: str
@@ -134,12 +134,11 @@ class ChecksumEvidence:
 
 @dataclass(frozen=True, slots=True)
 class TableEvidence:
-    """path: for messages. published: the table's newest version that is certain. published_ms: its in-commit timestamp.
-    checksums: the version checksums of later versions, by version.
-    groups: the transactions of those versions up to `published` that staged commits, of any table, name as parts of their
-    transaction, by version; None for a commit outside of a transaction. A version whose commit file is gone is left out.
-    published_txn_ids: the txnIds of the versions up to `published`, after the oldest version that a writer of a staged commit is
-    known to have read.
+    """What the files of one table show. path: for messages. published: the table's newest version that is certain. published_ms:
+    its in-commit timestamp. checksums: the version checksums of later versions, by version. groups: the transactions of those
+    versions up to `published` that staged commits, of any table, name as parts of their transaction, by version; None for a
+    commit outside of a transaction. A version whose commit file is gone is left out. published_txn_ids: the txnIds of the
+    versions up to `published`, after the oldest version that a writer of a staged commit is known to have read.
     """
 
     table_id: str

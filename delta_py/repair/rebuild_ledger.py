@@ -74,8 +74,9 @@ class StagedFinding:
 
 @dataclass(frozen=True, slots=True)
 class TableFinding:
-    """published: the newest version whose commit is published in the log. version: the newest that the rebuilt ledger has, or
-    would have. is_known: the ledger knows the table already, and nothing is decided about it.
+    """The part of the report about one table. published: the newest version whose commit is published in the log. version: the
+    newest that the rebuilt ledger has, or would have. is_known: the ledger knows the table already, and nothing is decided about
+    it.
     """
 
     path: str
@@ -87,7 +88,8 @@ class TableFinding:
 
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
-    """identity: of the lost ledger, and of the rebuilt one. tables: in the order in which they were named."""
+    """The result of rebuild_ledger. identity: of the lost ledger, and of the rebuilt one. tables: in the order in which they were
+    named."""
 
     identity: str
     tables: tuple[TableFinding, ...]
@@ -196,7 +198,8 @@ def _read_table(path: str, options: StorageOptions) -> _Table:
 
 
 def _read_table_once(path: str, store: ObjectStore) -> _Table:
-    """Raises FileNotFoundError if a staged commit is published, and its file deleted, meanwhile."""
+    """Read what the table's files show. Raises FileNotFoundError if a staged commit is published, and its file deleted,
+    meanwhile."""
     # Listed before the log, which then has all commits that are published in the meantime.
     staged_files = list(store.list_from(STAGED_DIRECTORY))
     snapshot = Snapshot.of_segment(store, load_segment(store))

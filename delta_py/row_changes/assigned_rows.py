@@ -163,7 +163,7 @@ class AssignedPaths:
 
 
 def assigned_twice(action: str, other: Path, path: Path) -> UnsupportedOperationError:
-    """action: UPDATE or INSERT."""
+    """The error for a column that gets two values in one clause. action: UPDATE or INSERT."""
     return UnsupportedOperationError(
         f"There is a conflict from these {action} columns: {['.'.join(other), '.'.join(path)]}. A column can be given one value. "
         "Nothing was changed.",
@@ -187,7 +187,7 @@ def _assigned_path(target: Side, name: str, action: str) -> Path:
 
 
 def identity_assigned(name: str, action: str) -> UnsupportedOperationError:
-    """action: UPDATE or INSERT."""
+    """The error for a clause that assigns a value to an identity column. action: UPDATE or INSERT."""
     update = action.upper() == "UPDATE"
     return UnsupportedOperationError(
         f"{'UPDATE on' if update else 'Providing values for GENERATED ALWAYS AS'} IDENTITY column {name} is not supported. Leave "

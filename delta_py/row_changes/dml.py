@@ -64,7 +64,7 @@ class Candidates:
 
     @classmethod
     def numbered(cls, files: pa.Table) -> Candidates:
-        """files: FILE_SCHEMA."""
+        """Number the files in their order. files: FILE_SCHEMA."""
         numbers = pa.array(np.arange(files.num_rows, dtype=np.int32))
         return cls(files.append_column(NUMBERED_FILE_SCHEMA.field("number"), numbers))
 
@@ -120,9 +120,9 @@ class Dml:
 
     @classmethod
     def on(cls, snapshot: Snapshot, operation: str, request: WriteRequest, changes: DefinitionChanges = _NO_CHANGES) -> Self:
-        """operation: DELETE, UPDATE, MERGE or WRITE. request: its time zone, isolation level, file settings, auto compaction,
-        text for the history, and application transaction (see Transaction.set_transaction) apply. changes: of the table's
-        definition by the operation (schema evolution).
+        """Begin the operation on a version of a table. operation: DELETE, UPDATE, MERGE or WRITE. request: its time zone,
+        isolation level, file settings, auto compaction, text for the history, and application transaction (see
+        Transaction.set_transaction) apply. changes: of the table's definition by the operation (schema evolution).
 
         Raises what write_state raises, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY) for an append-only table. A
         MERGE may only insert: there the commit refuses to remove rows.

@@ -103,7 +103,8 @@ class TableMerger:
             raise InvalidOptionError(f"The table and the source are both called {self._aliases[0]}.", option="source_alias")
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
-        """updates: SQL over columns of both sides, by column of the table; fields of structs by their path."""
+        """Set columns of matched rows. updates: SQL over columns of both sides, by column of the table; fields of structs by
+        their path."""
         return self._add_clause(SqlClause("matched", "update", predicate, dict(updates)))
 
     def when_matched_update_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
@@ -114,7 +115,8 @@ class TableMerger:
         return self._add_clause(SqlClause("matched", "delete", predicate))
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
-        """updates: SQL over columns of the source, by column of the table; others get their default, or null."""
+        """Insert rows of the source without a match. updates: SQL over columns of the source, by column of the table; others get
+        their default, or null."""
         return self._add_clause(SqlClause("not matched", "insert", predicate, dict(updates)))
 
     def when_not_matched_insert_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
@@ -200,8 +202,9 @@ class _SourceRows:
 
     @classmethod
     def of(cls, source: Any, times: TimeRules) -> _SourceRows:
-        """Raises TypeError for data without an Arrow stream; SchemaMismatchError for two columns with the same name;
-        UnsupportedOperationError for column types that no table has, and for a column of more than 2 GiB of text.
+        """Read the source and convert it to Delta types. Raises TypeError for data without an Arrow stream; SchemaMismatchError
+        for two columns with the same name; UnsupportedOperationError for column types that no table has, and for a column of more
+        than 2 GiB of text.
         """
         start = time.monotonic()
         table = arrow_stream(source).read_all()

@@ -58,7 +58,8 @@ class Clause(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class SqlClause(Clause[str]):
-    """except_columns: columns of the table that are not taken from the source, in the form that takes all columns."""
+    """A WHEN clause whose condition and values are SQL. except_columns: columns of the table that are not taken from the source,
+    in the form that takes all columns."""
 
     except_columns: tuple[str, ...] = ()
 
@@ -81,8 +82,8 @@ A = TypeVar("A", bound=AnyClause)
 
 
 def check_order(clauses: Sequence[AnyClause]) -> None:
-    """Raises UnsupportedOperationError for no clause (DELTA_MERGE_MISSING_WHEN), and for a clause without a condition that others
-    of its kind follow: they could never apply.
+    """Check that each clause can apply. Raises UnsupportedOperationError for no clause (DELTA_MERGE_MISSING_WHEN), and for a
+    clause without a condition that others of its kind follow: they could never apply.
     """
     if not clauses:
         raise UnsupportedOperationError(
@@ -157,7 +158,8 @@ def recorded_parameters(search_condition: str, clauses: Sequence[AnyClause], con
 
 @dataclass(frozen=True, slots=True)
 class ResolvedClause:
-    """condition, rows: over the columns of both sides, each with its side's prefix. rows: the new ones, None for a delete."""
+    """A WHEN clause that is ready to be evaluated. condition, rows: over the columns of both sides, each with its side's prefix.
+    rows: the new ones, None for a delete."""
 
     kind: Kind
     action: Action

@@ -88,7 +88,7 @@ class JoinCondition:
 
     @classmethod
     def of(cls, condition: Expression, rows: StructType) -> JoinCondition:
-        """rows: the columns of both sides."""
+        """Sort the parts of a condition by the sides that they name. rows: the columns of both sides."""
         keys, comparisons, target_parts, source_parts, other_parts = [], [], [], [], []
         for part in conjuncts(condition):
             sides = _sides(part)

@@ -87,8 +87,8 @@ def can_mark(kind: GeospatialType) -> bool:
 
 
 def check_shape_columns(schema: StructType) -> None:
-    """Raises SchemaMismatchError: DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED for columns in which each value has its own CRS,
-    DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES for columns with shapes that have a default."""
+    """Check that a table may have these columns. Raises SchemaMismatchError: DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED for columns in
+    which each value has its own CRS, DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES for columns with shapes that have a default."""
     for f in schema.fields:
         if DEFAULT in f.metadata and has_geospatial(f.data_type):
             raise SchemaMismatchError(
@@ -110,8 +110,9 @@ def check_shape_columns(schema: StructType) -> None:
 
 
 def check_same_shapes(data: DataType, table: DataType, name: str = "") -> None:
-    """Raises SchemaMismatchError (DELTA_FAILED_TO_MERGE_FIELDS) for shapes in the data, at any depth, whose table column has
-    another type or CRS. The casts check other types. name: of the column, for messages."""
+    """Check that shapes in the data have the types of the table's columns. Raises SchemaMismatchError
+    (DELTA_FAILED_TO_MERGE_FIELDS) for shapes in the data, at any depth, whose table column has another type or CRS. The casts
+    check other types. name: of the column, for messages."""
     match data, table:
         case StructType(fields), StructType():
             for f in fields:

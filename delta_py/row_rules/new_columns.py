@@ -104,7 +104,8 @@ def _default_error_condition(error: DeltaError) -> str:
 
 
 def _is_non_deterministic(unknown_function: str) -> bool:
-    """unknown_function: the parameter `function` of the error for an unknown function, such as `The function rand`."""
+    """Whether the unknown function gives another value for each row or call. unknown_function: the parameter `function` of the
+    error for an unknown function, such as `The function rand`."""
     return unknown_function.removeprefix("The function ").lower() in _NON_DETERMINISTIC
 
 
@@ -248,8 +249,8 @@ def names_needing_mapping(schema: StructType) -> list[str]:
 
 
 def check_duplicates(data_type: DataType, path: Path = ()) -> None:
-    """Raises SchemaMismatchError (DELTA_DUPLICATE_COLUMNS_FOUND) for names that are equal or differ only in case, at any
-    depth."""
+    """Check that no struct has two fields of one name. Raises SchemaMismatchError (DELTA_DUPLICATE_COLUMNS_FOUND) for names that
+    are equal or differ only in case, at any depth."""
     if isinstance(data_type, StructType):
         names = Counter(f.name.lower() for f in data_type.fields)
         duplicate_names = sorted({f.name for f in data_type.fields if names[f.name.lower()] > 1})

@@ -148,9 +148,9 @@ class RowCheck:
         self.columns = in_schema_order(columns_of(self._expression), schema)
 
     def check(self, batch: pa.RecordBatch) -> None:
-        """Raises InvariantViolationError (DELTA_VIOLATE_CONSTRAINT_WITH_VALUES, DELTA_REPLACE_WHERE_MISMATCH) with the values
-        of the first row that breaks the rule; ExpressionError when the rule cannot be evaluated for a row (division by zero,
-        ...)."""
+        """Check that all rows of the batch satisfy the rule. Raises InvariantViolationError
+        (DELTA_VIOLATE_CONSTRAINT_WITH_VALUES, DELTA_REPLACE_WHERE_MISMATCH) with the values of the first row that breaks the
+        rule; ExpressionError when the rule cannot be evaluated for a row (division by zero, ...)."""
         answers = _evaluate(self._expression, batch, _describe(self.rule))
         if answers.true_count < len(answers):
             raise violation(self.rule, condition_text(self.rule), self.columns, batch, answers)
@@ -347,7 +347,8 @@ def _evaluate(expression: Expression, batch: pa.RecordBatch, what: str) -> Any:
 
 
 def check_lengths(array: pa.Array, types: CharTypes, name: str, *, counts_blanks: bool = True) -> None:
-    """Raises InvariantViolationError (DELTA_EXCEED_CHAR_VARCHAR_LIMIT) for a text longer than its CHAR(n) or VARCHAR(n).
+    """Check the lengths of texts, at any depth of a column. Raises InvariantViolationError (DELTA_EXCEED_CHAR_VARCHAR_LIMIT) for
+    a text longer than its CHAR(n) or VARCHAR(n).
 
     Nothing is padded or cut: readers pad CHAR. types: the lengths in the array's type, from char_types. counts_blanks: whether
     trailing blanks of a text count, as they do in rows.

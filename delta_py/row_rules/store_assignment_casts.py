@@ -60,8 +60,9 @@ _OPERAND = "value"
 
 @dataclass(frozen=True, slots=True)
 class TimeRules:
-    """time_zone: of the session, for conversions between texts and times. truncate_nanoseconds: round times down to the
-    microsecond, as when files of other writers are read; without it a time with nanoseconds is refused."""
+    """How times in the data are converted. time_zone: of the session, for conversions between texts and times.
+    truncate_nanoseconds: round times down to the microsecond, as when files of other writers are read; without it a time with
+    nanoseconds is refused."""
 
     time_zone: str = "UTC"
     truncate_nanoseconds: bool = False

@@ -166,8 +166,8 @@ def rearranging(state: WriteState, target_file_bytes: int) -> WriteState:
 
 
 def check_definition(config: TableConfig, store: ObjectStore, read_version: int) -> None:
-    """Raises as write_state, for a table that is defined without rows. It may have columns for which no row can be written, or no
-    columns at all: it can get others before its first row."""
+    """Check the protocol, the rules and the properties of a table that is defined without rows. Raises as write_state. The table
+    may have columns for which no row can be written, or no columns at all: it can get others before its first row."""
     _write_state(config, store, read_version, new_rows=True, hidden=_NO_HIDDEN_COLUMNS)
 
 

@@ -108,7 +108,7 @@ class StreamOffset:
 
     @classmethod
     def from_json(cls, value: Any) -> StreamOffset:
-        """value: from the checkpoint; unknown fields are ignored. Raises InvalidOptionError
+        """The inverse of to_json. value: from the checkpoint; unknown fields are ignored. Raises InvalidOptionError
         (DELTA_INVALID_SOURCE_OFFSET_FORMAT, DELTA_INVALID_SOURCE_VERSION)."""
         if not isinstance(value, Mapping):
             raise _unreadable(value)

@@ -91,8 +91,8 @@ class OffsetCheck:
 
 
 def check_feed(config: TableConfig, version: int, root: str) -> None:
-    """Raises ChangeDataFeedError (DELTA_MISSING_CHANGE_DATA) if changes are not recorded from a version on.
-    config: of that version."""
+    """Check that a version records the changes of rows. Raises ChangeDataFeedError (DELTA_MISSING_CHANGE_DATA) if changes are not
+    recorded from a version on. config: of that version."""
     if not config.enabled("delta.enableChangeDataFeed"):
         raise ChangeDataFeedError(
             f"The stream reads the change feed of the table at {root}, and version {version} did not record "

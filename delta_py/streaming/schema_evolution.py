@@ -53,8 +53,8 @@ class Allowed:
     confs: Mapping[str, str] = field(default_factory=dict)
 
     def allows(self, kind: str, version: int, checkpoint_hash: int) -> bool:
-        """kind: Rename, Drop or TypeChange. version: with the change. checkpoint_hash: as in check_allowed. The setting
-        RenameAndDrop allows Rename and Drop."""
+        """Whether the user allows a kind of change. kind: Rename, Drop or TypeChange. version: with the change. checkpoint_hash:
+        as in check_allowed. The setting RenameAndDrop allows Rename and Drop."""
         if self.options.get(kind, "").lower() in (_ALWAYS, str(version)):
             return True
         names = [kind] if kind == "TypeChange" else [kind, "RenameAndDrop"]
@@ -134,7 +134,8 @@ def java_hash(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """path: of logical names. is_named: a field of a struct; elements, keys and values have no names of their own."""
+    """A column, or a part of one, in a schema. path: of logical names. is_named: a field of a struct; elements, keys and values
+    have no names of their own."""
 
     path: Path
     data_type: DataType

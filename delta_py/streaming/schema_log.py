@@ -155,8 +155,8 @@ class SchemaLog:
 
     @classmethod
     def of(cls, store: ObjectStore, directory: str, table_root: str) -> Self:
-        """directory: below the store's root. Raises CorruptTableError (DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED), also for a
-        table whose id cannot be the name of a directory."""
+        """Open a stream's log. directory: below the store's root. Raises CorruptTableError
+        (DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED), also for a table whose id cannot be the name of a directory."""
         if not _DIRECTORY.fullmatch(directory):
             raise CorruptTableError(
                 f"The log of schemas of the table at {table_root} would be {shown(directory)}, after the table's id, and that is "

@@ -399,7 +399,8 @@ class Vacuum:
         return tombstones.filter(pc.fill_null(pc.greater_equal(tombstones["deletion_timestamp"], self._cutoff_ms), False))
 
     def _check_log_reaches_back(self) -> None:
-        """Raises InvalidOptionError if the log does not tell which files were removed since the cutoff."""
+        """Check that the log covers the retention time. Raises InvalidOptionError if the log does not tell which files were
+        removed since the cutoff."""
         if not self._is_longer_than_the_tables(self._snapshot):
             return
         listing = list_log(self._store, 0, self._snapshot.version)

@@ -47,7 +47,8 @@ _OPERATIONS_WITH_NOTES = ("CLONE", "RESTORE")  # operations whose commits write 
 
 @dataclass(frozen=True, slots=True)
 class KnownClone:
-    """root: the location of the clone. needed: the table's files that it references, by their paths below the table's root."""
+    """A clone that VACUUM could read. root: the location of the clone. needed: the table's files that it references, by their
+    paths below the table's root."""
 
     root: str
     needed: NeededFiles
@@ -55,8 +56,8 @@ class KnownClone:
 
 @dataclass(frozen=True, slots=True)
 class UnknownClone:
-    """note: its path. written_ms: when the note was written; files that the clone may reference are not younger. root: the
-    location of the clone according to the note, if known.
+    """A clone that VACUUM could not read. note: its path. written_ms: when the note was written; files that the clone may
+    reference are not younger. root: the location of the clone according to the note, if known.
     """
 
     note: str

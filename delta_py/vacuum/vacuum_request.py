@@ -25,12 +25,12 @@ class VacuumKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class VacuumRequest:
-    """retention_hours: None for the table's delta.deletedFileRetentionDuration. check_retention: refuse a time shorter than that.
-    keep_versions: versions that stay readable whatever their age. logs: commit the start and the end, for the history.
-    inventory: replaces the listing; a stream of Arrow batches with the columns path (the full path), length (bytes), isDir,
-    modificationTime (ms).
-    quarantine: move files to quarantine instead of deleting them. quarantine_hours: how long they stay there; None for the
-    table's delta.deletedFileRetentionDuration. keep_clones: retain the files that shallow clones read.
+    """What a caller may request of a VACUUM. retention_hours: None for the table's delta.deletedFileRetentionDuration.
+    check_retention: refuse a time shorter than that. keep_versions: versions that stay readable whatever their age. logs: commit
+    the start and the end, for the history. inventory: replaces the listing; a stream of Arrow batches with the columns path (the
+    full path), length (bytes), isDir, modificationTime (ms). quarantine: move files to quarantine instead of deleting them.
+    quarantine_hours: how long they stay there; None for the table's delta.deletedFileRetentionDuration. keep_clones: retain the
+    files that shallow clones read.
     """
 
     retention_hours: float | None = None

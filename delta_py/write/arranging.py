@@ -54,7 +54,8 @@ class Arrangement:
 
     @classmethod
     def of(cls, config: TableConfig, rewrite: Rewrite, paths: Sequence[Path], target_bytes: int) -> Arrangement:
-        """paths: of columns that are not partition columns, as the schema spells them. rewrite: for rows that are only moved."""
+        """How tasks write rows in the order of some columns. paths: of columns that are not partition columns, as the schema
+        spells them. rewrite: for rows that are only moved."""
         state = rearranging(rewrite.state, target_file_bytes=int(target_bytes * _FILE_SIZE_TOLERANCE))
         options = ScanOptions(timezone=state.time_zone)
         columns = make_state(config, state.store, _select_paths(config.schema, paths), None, options)

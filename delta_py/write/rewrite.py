@@ -87,7 +87,8 @@ class Rewrite:
     def of(
         cls, config: TableConfig, state: WriteState, *, change_data: bool | None = None, repeats: Repeats = Repeats.FORBIDDEN
     ) -> Rewrite:
-        """change_data: None if rows are only deleted: then deletion vectors alone describe the change."""
+        """How rows are removed from the files of a table. change_data: None if rows are only deleted: then deletion vectors alone
+        describe the change."""
         vectors, row_ids, fields = config.enabled("deletionVectors"), RowIdColumns.of(config), config.schema.fields
         options = ScanOptions(timezone=state.time_zone, row_address=row_ids is not None, to_write=True)
         plain = make_state(config, state.store, config.schema, None, options)
@@ -453,7 +454,7 @@ def _stats_with_wide_bounds(stats: str | None, row_count: int) -> str:
 
 
 def _row_count_error(file: ScanFile, rows: _RowSets, what: str) -> RowCountMismatchError:
-    """what: the fact that contradicts the counts, as the end of a sentence."""
+    """The error for a file whose rows do not add up. what: the fact that contradicts the counts, as the end of a sentence."""
     return RowCountMismatchError(
         f"The rows of data file {file.path} do not add up: of {rows.row_count} rows {len(rows.deleted_before)} were deleted "
         f"before, {len(rows.deleted)} are to be deleted and {len(rows.updated)} updated, and {what}. Nothing was committed. "
@@ -475,7 +476,8 @@ def _repeated_rows_error(file: ScanFile, count: int, distinct: int, repeats: Rep
 
 
 def multiple_matches(matches: str) -> UnsupportedOperationError:
-    """matches: describes the rows that several rows of the source match."""
+    """The error for rows of the table that several rows of a MERGE's source change. matches: describes the rows that several rows
+    of the source match."""
     return UnsupportedOperationError(
         "Cannot perform Merge as multiple source rows matched and attempted to modify the same target row in the Delta table in "
         f"possibly conflicting ways: {matches}. Nothing was committed. Make the source have one row at most for each key.",

@@ -33,7 +33,7 @@ class RowIdColumns:
 
     @classmethod
     def of(cls, config: TableConfig) -> RowIdColumns | None:
-        """None for a table whose rows need not keep their ids."""
+        """The columns that the table's properties name; None for a table whose rows need not keep their ids."""
         if not config.enabled("rowTracking"):
             return None
         names = [

@@ -45,7 +45,8 @@ class EventTime:
 
     @classmethod
     def of(cls, config: TableConfig, column: str) -> EventTime:
-        """Raises SchemaMismatchError for a column that does not exist, InvalidOptionError for one that cannot order rows."""
+        """The column of a table by which a stream orders rows. Raises SchemaMismatchError for a column that does not exist,
+        InvalidOptionError for one that cannot order rows."""
         f: StructField = find_path(config.schema, (column,))[0]
         if f.data_type not in (TIMESTAMP, TIMESTAMP_NTZ, DATE) or f.name in config.partition_columns:
             what = "a partition column" if f.name in config.partition_columns else f"of type {type_name(f.data_type)}"
