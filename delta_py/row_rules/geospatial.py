@@ -188,7 +188,7 @@ def _check_wkb(wkb: pa.Array, kind: GeospatialType, name: str) -> pa.Array:
     if (np.diff(starts) < _SHORTEST_BYTES).any():
         raise _does_not_fit(name, kind, "A value is too short for WKB.")
     data = np.frombuffer(valid_values.buffers()[2], np.uint8)
-    # The first five bytes of each value: the byte byte_order (1 is little-endian) and the shape's number.
+    # The first five bytes of each value: the byte order (1 is little-endian) and the shape's number.
     heads = data[starts[:-1, None] + np.arange(5)]
     byte_order, number = heads[:, 0], np.ascontiguousarray(heads[:, 1:])
     shape = np.where(byte_order == 1, number.view("<u4")[:, 0], number.view(">u4")[:, 0])

@@ -281,7 +281,8 @@ class _RowRemover:
         return list(self._image_writers.values())
 
     def remove_from(self, touched: TouchedFile) -> None:
-        """Remove the rows of one file. Vectors and copies of several files are written together, later."""
+        """Remove the rows of one file, and note its actions in `parts`. Vectors and copies of several files are written together,
+        later."""
         file, rows = touched.file, _read_row_sets(self._store, touched, self._rewrite.repeats)
         if self._image_writers:
             self._write_images(file, rows.deleted, "delete")

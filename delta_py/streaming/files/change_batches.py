@@ -70,19 +70,20 @@ class ChangeReader:
             change_count -= self._cached_commits.pop(next(iter(self._cached_commits)))[1].changed.num_rows
 
     def _read(self, files: Sequence[LogFile]) -> list[tuple[LogFile, CommitFiles]]:
-        """The first of the commits, and the following ones that are computed together with it."""
+        """The changes of the first commit, and of those after it that are computed together with it: some of `files`, in
+        order."""
         actions = next(read_actions(CommitReader(self._store), files))
         with ThreadPoolExecutor(_THREADS, "delta_py-changes") as pool:
             times_ms = {commit.version: self._commit_time_ms(commit.version) for commit in actions.commits}
             changed = CommitChanges(self._store, pool, times_ms, frozenset(self._config.physical_partition_columns)).of(actions)
-        of_action, of_change = (table[COMMIT_VERSION].to_numpy() for table in (actions.files, changed))
+        action_versions, change_versions = (table[COMMIT_VERSION].to_numpy() for table in (actions.files, changed))
         commits = []
         for file, commit in zip(files, actions.commits, strict=False):
-            commit_actions = actions.files.slice(*_find_version(of_action, commit.version))
+            commit_actions = actions.files.slice(*_find_version(action_versions, commit.version))
             # A commit with change files or deletion vectors is not divided (see the docstring of this file).
             is_whole = commit.has_change_files or commit_actions["deletion_vector"].null_count < commit_actions.num_rows
             last_change = commit_actions.num_rows - 1 if commit_actions.num_rows else None
-            part = changed.slice(*_find_version(of_change, commit.version))
+            part = changed.slice(*_find_version(change_versions, commit.version))
             commits.append((file, CommitFiles(part, is_whole, last_change)))
         return commits
 
