@@ -321,9 +321,9 @@ class Settlement:
         """A commit that was tried at several versions is one of them. Protocol: Commit Provenance Information."""
         ratified = {commit.txn_id: commit for commit in table.staged if self._verdicts[commit].standing is Standing.RATIFIED}
         for commit in table.staged:
-            other = None if commit.txn_id is None else ratified.get(commit.txn_id)
-            if other is not None and other is not commit:
-                self._decide(commit, Standing.REJECTED, f"the same commit is version {other.version}")
+            ratified_commit = None if commit.txn_id is None else ratified.get(commit.txn_id)
+            if ratified_commit is not None and ratified_commit is not commit:
+                self._decide(commit, Standing.REJECTED, f"the same commit is version {ratified_commit.version}")
 
     def _apply_time_rule(self, table: TableEvidence) -> None:
         """In-commit timestamps grow from version to version. Protocol: In-Commit Timestamps."""

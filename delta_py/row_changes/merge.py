@@ -351,8 +351,8 @@ class _Merge:
             self._matched[source] = True
             is_new = first_source[target] < 0
             # Whether a row has matched in an earlier slice, or several times in this one: `target` is in ascending order.
-            repeated = not is_new.all() or (np.diff(target) == 0).any()
-            if repeated and not (only_inserts(self._clauses) or deletes_all_matches(self._clauses)):
+            is_repeated = not is_new.all() or (np.diff(target) == 0).any()
+            if is_repeated and not (only_inserts(self._clauses) or deletes_all_matches(self._clauses)):
                 raise multiple_matches("a row of the target matches more than one row of the source")
             first_source[target[is_new]] = source[is_new]
         matching_rows = np.flatnonzero(first_source >= 0)

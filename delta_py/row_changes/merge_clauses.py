@@ -113,7 +113,7 @@ def effective_clauses(clauses: Sequence[C]) -> tuple[C, ...]:
     # From the last clause on, so that `effective` has the clauses that come later.
     for clause in reversed(clauses):
         is_idle = clause.action == "update" and clause.assignments == {} and clause.condition is None
-        if not is_idle or any(other.kind == clause.kind for other in effective):
+        if not is_idle or any(later_clause.kind == clause.kind for later_clause in effective):
             effective.insert(0, clause)
     check_order(effective)
     return tuple(effective)

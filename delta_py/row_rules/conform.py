@@ -243,7 +243,7 @@ def _places(schema: StructType, data: HiddenColumns) -> list[int | None]:
             )
         places[name.lower()] = place
     table_names = {f.name.lower() for f in schema.fields}
-    extra = [name for name in data.names if name.lower() not in table_names and not data.is_hidden(name)]
-    if extra:
-        raise extra_columns(extra, schema.names, "the table")
+    unknown_columns = [name for name in data.names if name.lower() not in table_names and not data.is_hidden(name)]
+    if unknown_columns:
+        raise extra_columns(unknown_columns, schema.names, "the table")
     return [places.get(f.name.lower()) for f in schema.fields]

@@ -113,12 +113,12 @@ def rules_for_spark(config: TableConfig, data_columns: Iterable[str], time_zone:
         return None
     # The columns that Spark needs for the rules, and those of them that the data lacks.
     inputs = {f.name: f for column in columns.values() for f in column.inputs}
-    missing = [f for name, f in inputs.items() if name.lower() not in data_names]
-    absent = tuple(f for f in missing if f.name not in generated)
+    missing_inputs = [f for name, f in inputs.items() if name.lower() not in data_names]
+    absent = tuple(f for f in missing_inputs if f.name not in generated)
     # Spark sees null in an absent column. That is wrong for a column that pydelta fills, or without which it refuses the rows.
     if not (columns or defaults) or any(DEFAULT in f.metadata or identity_of(f) or not f.nullable for f in absent):
         return None
-    generated_inputs = tuple(columns[generated[f.name]] for f in missing if f.name in generated)
+    generated_inputs = tuple(columns[generated[f.name]] for f in missing_inputs if f.name in generated)
     return RulesForSpark(defaults, tuple(columns.values()), tuple(inputs.values()), generated_inputs, absent, partitions)
 
 

@@ -133,14 +133,14 @@ def _type_of(source: pa.DataType, target: DataType | None = None) -> DataType | 
         return None
 
 
-def _exact_converter(source: pa.DataType, plain: pa.DataType, target: DataType, name: str) -> Converter | None:
-    """The same values in the Arrow type `plain`; None if they have it already. target, name: the column, for the error."""
-    if source == plain:
+def _exact_converter(source: pa.DataType, source_type: pa.DataType, target: DataType, name: str) -> Converter | None:
+    """The same values in the Arrow type `source_type`; None if they have it already. target, name: the column, for the error."""
+    if source == source_type:
         return None
 
     def convert(array: pa.Array) -> pa.Array:
         try:
-            return with_near_values(array).cast(plain)
+            return with_near_values(array).cast(source_type)
         except pa.ArrowInvalid as error:
             raise _does_not_fit(
                 name, target, f"A value of type {source} is not one that the column can hold: {error}."
@@ -149,7 +149,7 @@ def _exact_converter(source: pa.DataType, plain: pa.DataType, target: DataType, 
     return convert
 
 
-def _nanosecond_converter(plain: pa.DataType, target: DataType, name: str, *, truncates: bool) -> Converter:
+def _nanosecond_converter(microsecond_type: pa.DataType, target: DataType, name: str, *, truncates: bool) -> Converter:
     """Convert times in nanoseconds to microseconds: the same instants, or, if `truncates`, rounded toward the past."""
 
     def convert(array: pa.Array) -> pa.Array:
@@ -158,7 +158,7 @@ def _nanosecond_converter(plain: pa.DataType, target: DataType, name: str, *, tr
             inexact_rows = np.flatnonzero((fixed_values(array, np.int64) % 1000 != 0) & is_valid)
             if len(inexact_rows):
                 raise _has_nanoseconds(name, target, array[int(inexact_rows[0])])
-        return floor_nanoseconds(array, plain)
+        return floor_nanoseconds(array, microsecond_type)
 
     return convert
 
@@ -277,9 +277,9 @@ def _field_places(source: pa.StructType, target: StructType, name: str) -> list[
             sql_state="42711",
             column=name,
         )
-    extra = [f.name for f in source.fields if target.find(f.name) is None]
-    if extra:
-        raise extra_columns([f"{name}.{field}" for field in extra], target.names, f"column {name} of the table")
+    unknown_fields = [f.name for f in source.fields if target.find(f.name) is None]
+    if unknown_fields:
+        raise extra_columns([f"{name}.{field}" for field in unknown_fields], target.names, f"column {name} of the table")
     places = [positions.get(f.name.lower()) for f in target.fields]
     for f, place in zip(target.fields, places, strict=True):
         if place is None:
@@ -352,15 +352,15 @@ def _has_nanoseconds(name: str, target: DataType, value: pa.Scalar) -> SchemaMis
     )
 
 
-def extra_columns(extra: list[str], names: tuple[str, ...], where: str) -> SchemaMismatchError:
+def extra_columns(unknown_columns: list[str], names: tuple[str, ...], where: str) -> SchemaMismatchError:
     """The error for columns that the table, or a struct in it, lacks. names: its columns. where: the table or struct, in
     words."""
     return SchemaMismatchError(
-        f"The data has columns that {where} lacks: {', '.join(extra)}. The known columns are: {', '.join(names)}. "
+        f"The data has columns that {where} lacks: {', '.join(unknown_columns)}. The known columns are: {', '.join(names)}. "
         "Nothing was written. Write with the option mergeSchema set to true to add them to the table, or drop or rename them.",
         error_class="DELTA_METADATA_MISMATCH",
         sql_state="42KDG",
-        columns=extra,
+        columns=unknown_columns,
     )
 
 

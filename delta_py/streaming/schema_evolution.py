@@ -162,8 +162,8 @@ def _walk(data_type: DataType, mode: str, physical: Path, logical: Path) -> Iter
             inner = [("element", "element", element, contains_null, False)]
         case MapType(key, value, contains_null):
             inner = [("key", "key", key, False, False), ("value", "value", value, contains_null, False)]
-    for stored, name, inner_type, nullable, is_named in inner:
-        below, path = (*physical, stored), (*logical, name)
+    for physical_name, name, inner_type, nullable, is_named in inner:
+        below, path = (*physical, physical_name), (*logical, name)
         yield below, _Column(path, inner_type, nullable, is_named)
         yield from _walk(inner_type, mode, below, path)
 

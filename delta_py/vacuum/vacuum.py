@@ -271,9 +271,9 @@ class Vacuum:
         def batches() -> Iterator[pa.RecordBatch]:
             """The files that are old enough. Notes the paths of the others."""
             for batch in read_inventory(self._store, self._request.inventory):
-                old = self._are_old(batch)
-                young_paths.append(batch["path"].filter(pc.invert(old)))
-                yield batch.filter(old)
+                is_old = self._are_old(batch)
+                young_paths.append(batch["path"].filter(pc.invert(is_old)))
+                yield batch.filter(is_old)
 
         candidates = self._with_reasons(batches(), needed, tombstones)
         candidates = _deduplicate(candidates.filter(pc.invert(PathSet(young_paths).contains(candidates["path"]))))
@@ -293,13 +293,14 @@ class Vacuum:
 
     def _with_reasons(self, batches: Iterator[pa.RecordBatch], needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
         """Drop the hidden and the referenced files, and set the reasons of the others: FOUND_SCHEMA."""
-        removed = PathSet([tombstones["path"], vector_files(tombstones)])
+        removed_paths = PathSet([tombstones["path"], vector_files(tombstones)])
         parts: list[pa.RecordBatch] = []
         for batch in batches:
-            free = self._drop_needed(batch, needed)
-            is_change = pc.starts_with(free["path"], f"{CHANGE_DATA_DIRECTORY}/")
-            reason = pc.if_else(is_change, CHANGE_DATA, pc.if_else(removed.contains(free["path"]), REMOVED, UNKNOWN))
-            parts.append(pa.RecordBatch.from_arrays([*free.columns[:3], reason], schema=FOUND_SCHEMA))
+            unneeded_files = self._drop_needed(batch, needed)
+            is_change = pc.starts_with(unneeded_files["path"], f"{CHANGE_DATA_DIRECTORY}/")
+            is_removed = removed_paths.contains(unneeded_files["path"])
+            reason = pc.if_else(is_change, CHANGE_DATA, pc.if_else(is_removed, REMOVED, UNKNOWN))
+            parts.append(pa.RecordBatch.from_arrays([*unneeded_files.columns[:3], reason], schema=FOUND_SCHEMA))
         return pa.Table.from_batches(parts, FOUND_SCHEMA)
 
     def _drop_needed(self, files: pa.RecordBatch, needed: NeededFiles) -> pa.RecordBatch:

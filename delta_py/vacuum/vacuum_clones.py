@@ -96,14 +96,15 @@ class Clones:
             is_referenced = clone.needed.contains(places)
             is_retained = pc.or_(is_retained, is_referenced)
             self._warn_retained(is_referenced, f"stay, because the shallow clone at {shown(clone.root)} reads them")
-        for missing in self.unknown:
-            is_old = pc.fill_null(pc.less_equal(candidates["modification_time"], missing.written_ms), True).combine_chunks()
+        for unknown_clone in self.unknown:
+            is_old = pc.fill_null(pc.less_equal(candidates["modification_time"], unknown_clone.written_ms), True).combine_chunks()
             is_aside = are_quarantined(candidates["path"]).combine_chunks()
             # The time of a file in quarantine is that of its move, which may be later than the note.
             may_hold = pa.repeat(True, candidates.num_rows) if is_lite else pc.or_(is_old, is_aside)
             is_retained = pc.or_(is_retained, may_hold)
-            advice = f"may be read by it, and stay. If it is gone, delete {missing.note}"
-            self._warn_retained(may_hold, advice, f"the shallow clone {missing.where}is not known: {missing.reason}. ")
+            advice = f"may be read by it, and stay. If it is gone, delete {unknown_clone.note}"
+            why = f"the shallow clone {unknown_clone.where}is not known: {unknown_clone.reason}. "
+            self._warn_retained(may_hold, advice, why)
         return candidates.filter(pc.invert(is_retained))
 
     def mark_referenced(self, candidates: pa.Table) -> pa.Table:

@@ -75,10 +75,10 @@ class NeededFiles:
     def _select_plain(self, parts: Iterable[Paths]) -> Iterator[Paths]:
         """Only the paths that VACUUM can compare. The names of the other ones are noted."""
         for paths in parts:
-            plain = are_plain(paths)
-            odd = paths.filter(pc.invert(plain)).to_pylist()
-            self._odd_names.update(path.rstrip("/").rpartition("/")[2] for path in odd)
-            yield paths.filter(plain) if odd else paths
+            is_plain = are_plain(paths)
+            odd_paths = paths.filter(pc.invert(is_plain)).to_pylist()
+            self._odd_names.update(path.rstrip("/").rpartition("/")[2] for path in odd_paths)
+            yield paths.filter(is_plain) if odd_paths else paths
 
     def contains(self, paths: Paths) -> pa.Array:
         """For each name, whether it must stay."""

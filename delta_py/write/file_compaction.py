@@ -61,7 +61,7 @@ def positions_of_new_deletions(store: ObjectStore, files: Sequence[ScanFile], li
     live: the same files with their current deletion vectors.
     """
     # offset: the position of the file's first remaining row in the new file.
-    moved, offset = BitMap64(), 0
+    new_positions, offset = BitMap64(), 0
     for old_file, live_file in zip(files, live, strict=True):
         assert old_file.path == live_file.path
         deleted_rows, deleted_rows_now = _read_vector(store, old_file), _read_vector(store, live_file)
@@ -71,9 +71,9 @@ def positions_of_new_deletions(store: ObjectStore, files: Sequence[ScanFile], li
         skipped_rows = _positions_in_file(deleted_rows, row_count)
         new_deletions = _positions_in_file(deleted_rows_now - deleted_rows, row_count)
         # A row stands as many positions earlier in the new file as rows before it were skipped.
-        moved |= from_row_indexes(new_deletions - np.searchsorted(skipped_rows, new_deletions) + offset)
+        new_positions |= from_row_indexes(new_deletions - np.searchsorted(skipped_rows, new_deletions) + offset)
         offset += row_count - len(skipped_rows)
-    return moved
+    return new_positions
 
 
 def _read_vector(store: ObjectStore, file: ScanFile) -> BitMap64:

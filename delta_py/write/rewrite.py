@@ -304,8 +304,8 @@ class _RowRemover:
         """Write what waits, and return the results of all files."""
         self._write_vectors()
         self._write_copies()
-        image_writers = WrittenFiles.of_all([writer.finish() for writer in self.image_writers])
-        return RemovedRows.of_all([*self.parts, RemovedRows(image_writers)])
+        images = WrittenFiles.of_all([writer.finish() for writer in self.image_writers])
+        return RemovedRows.of_all([*self.parts, RemovedRows(images)])
 
     # ------------------------------------------------------------ deletion vectors
 

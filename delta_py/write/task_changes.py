@@ -231,8 +231,8 @@ class _OldPositions:
         for start, stop in pairwise(bounds):
             file, kind = divmod(int(keys[start]), 2)
             positions = from_row_indexes(rows[start:stop])
-            collected = self._sets.get((file, kind))
-            self._sets[file, kind] = positions if collected is None else collected | positions
+            earlier_positions = self._sets.get((file, kind))
+            self._sets[file, kind] = positions if earlier_positions is None else earlier_positions | positions
             self._row_counts[file, kind] = self._row_counts.get((file, kind), 0) + stop - start
 
     def to_descriptors(self, store: ObjectStore, write_id: str) -> tuple[tuple[TouchedRows, ...], tuple[str, ...]]:

@@ -43,12 +43,12 @@ def file_fields(state: WriteState) -> tuple[StructField, ...]:
 def _without_void(struct: StructType) -> StructType:
     """The struct as files contain it. A struct of only void fields keeps them: a Parquet group without fields is not valid, and
     without the group readers could not see which structs are null. Only rows that another program wrote have such structs."""
-    stored = tuple(
+    stored_fields = tuple(
         replace(f, data_type=_without_void(f.data_type)) if isinstance(f.data_type, StructType) else f
         for f in struct.fields
         if f.data_type != VOID
     )
-    return StructType(stored) if stored else struct
+    return StructType(stored_fields) if stored_fields else struct
 
 
 def physical_field(f: StructField, mode: str) -> StructField:

@@ -75,15 +75,16 @@ class ChangeReader:
         actions = next(read_actions(CommitReader(self._store), files))
         with ThreadPoolExecutor(_THREADS, "delta_py-changes") as pool:
             times_ms = {commit.version: self._commit_time_ms(commit.version) for commit in actions.commits}
-            changed = CommitChanges(self._store, pool, times_ms, frozenset(self._config.physical_partition_columns)).of(actions)
-        action_versions, change_versions = (table[COMMIT_VERSION].to_numpy() for table in (actions.files, changed))
+            partitions = frozenset(self._config.physical_partition_columns)
+            changed_files = CommitChanges(self._store, pool, times_ms, partitions).of(actions)
+        action_versions, change_versions = (table[COMMIT_VERSION].to_numpy() for table in (actions.files, changed_files))
         commits = []
         for file, commit in zip(files, actions.commits, strict=False):
             commit_actions = actions.files.slice(*_find_version(action_versions, commit.version))
             # A commit with change files or deletion vectors is not divided (see the docstring of this file).
             is_whole = commit.has_change_files or commit_actions["deletion_vector"].null_count < commit_actions.num_rows
             last_change = commit_actions.num_rows - 1 if commit_actions.num_rows else None
-            part = changed.slice(*_find_version(change_versions, commit.version))
+            part = changed_files.slice(*_find_version(change_versions, commit.version))
             commits.append((file, CommitFiles(part, is_whole, last_change)))
         return commits
 

@@ -83,6 +83,6 @@ class CommittedFiles:
         """The changes to read: PLANNED_CHANGES."""
         pruner = ChangePruner.of(self._read_state.config, self._options.predicate, self._options.scan.timezone)
         for number, (file, first_index, stop) in enumerate(portions):
-            next_commits = [other for other, _, _ in portions[number + 1 : number + 1 + READ_AHEAD]]
+            next_commits = [next_commit for next_commit, _, _ in portions[number + 1 : number + 1 + READ_AHEAD]]
             commit = changes.of(self.checked(file).file, next_commits)
             yield from commit.batches(first_index, stop, pruner, self._options.exclude)

@@ -86,10 +86,10 @@ class EventTime:
         """Bounds as numbers; `unknown` for missing bounds and for times outside of the years 1 to 9999."""
         if bounds is None:
             return pa.array(np.full(count, unknown), pa.int64())
-        plain = bounds.cast(pa.int32()).cast(pa.int64()) if self.data_type == DATE else bounds.cast(pa.int64())
+        numbers = bounds.cast(pa.int32()).cast(pa.int64()) if self.data_type == DATE else bounds.cast(pa.int64())
         first, last = (self._time_as_number(time) for time in (_FIRST, _LAST))
-        is_in_range = pc.and_(pc.greater_equal(plain, first), pc.less_equal(plain, last))
-        return pc.if_else(pc.fill_null(is_in_range, False), plain, pa.scalar(unknown, pa.int64()))
+        is_in_range = pc.and_(pc.greater_equal(numbers, first), pc.less_equal(numbers, last))
+        return pc.if_else(pc.fill_null(is_in_range, False), numbers, pa.scalar(unknown, pa.int64()))
 
     def _time_as_number(self, time: datetime) -> int:
         """The number that stands for the time in files: days since 1970 for a date, microseconds otherwise."""
