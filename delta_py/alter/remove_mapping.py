@@ -25,7 +25,7 @@ from delta_py.index_commands.index_build import column_of
 from delta_py.index_commands.index_upkeep import index_new_files
 from delta_py.optimize.optimize import LocalBinWriters
 from delta_py.optimize.optimize_bins import Compaction, OptimizeRequest, batches_of
-from delta_py.optimize.optimize_metrics import counts, history_metrics
+from delta_py.optimize.optimize_metrics import count_changes, history_metrics
 from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.clustering import clustering_leaves, with_logical_names
 from delta_py.protocol.column_mapping import MODE_PROPERTY
@@ -35,7 +35,7 @@ from delta_py.row_rules.write_state import write_state
 from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats_columns import with_added_paths
 from delta_py.types.schema import StructType
-from delta_py.write.data_files import WrittenFiles, nothing_left
+from delta_py.write.data_files import WrittenFiles, delete_files_on_failure
 from delta_py.write.file_compaction import for_compaction
 from delta_py.write.rewrite import Rewrite
 
@@ -70,13 +70,13 @@ def commit_removal(transaction: Transaction, snapshot: Snapshot) -> int:
     compaction, writers = _AllFiles.for_new_config(snapshot, new_config), LocalBinWriters()
     domains = (*_clustering_by_logical_names(snapshot), *_indexes_without_segments(snapshot))
     batches = batches_of(compaction.choose().bins, _TARGETS_OF_A_BATCH * compaction.target_bytes)
-    with nothing_left(compaction.rewrite.state):  # deletes the files of all batches: they have the same write id
+    with delete_files_on_failure(compaction.rewrite.state):  # deletes the files of all batches: they have the same write id
         written_parts = [written_part for bins in batches for written_part in compaction.write(writers, bins)]
     all_files = WrittenFiles.of_all(written_parts)
     for domain in domains:
         transaction.set_domain(domain)
     transaction.add(all_files).replaces_all_files(remove.path for remove in all_files.removes)
-    version = transaction.commit(OPERATION, {}, metrics=history_metrics(counts(written_parts)))
+    version = transaction.commit(OPERATION, {}, metrics=history_metrics(count_changes(written_parts)))
     index_new_files(snapshot.store, new_config, version, all_files)
     return version
 

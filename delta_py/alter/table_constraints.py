@@ -215,7 +215,7 @@ def _broken_rows(transaction: Transaction, config: TableConfig, rule: RowRule, t
     columns = StructType(tuple(f for f in config.schema.fields if f.name in column_names) or config.schema.fields[:1])
     check = RowCheck(rule, columns, Clock(time.time_ns() // 1000, time_zone))
     scan = transaction.scan(None, columns.names, ScanOptions(timezone=time_zone))
-    return sum(over_rows(scan, lambda batches: sum(map(check.broken, batches))))
+    return sum(over_rows(scan, lambda batches: sum(map(check.count_violations, batches))))
 
 
 def _commit(

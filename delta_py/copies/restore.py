@@ -37,7 +37,7 @@ from delta_py.object_stores.open_store import is_in_transaction
 from delta_py.progress import progress
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata
-from delta_py.repair.file_check import absent, file_faults, paths_named_by
+from delta_py.repair.file_check import file_faults, find_absent, paths_named_by
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
@@ -200,7 +200,7 @@ def _check_not_deleted_meanwhile(store: ObjectStore, files: Sequence[ScanFile], 
     """
     missing: list[str] = []
     with harmless(store, version, "whether all files are still there was not seen"):
-        missing = absent(store, paths_named_by(files))
+        missing = find_absent(store, paths_named_by(files))
     if missing:
         raise DataFileError(
             f"Version {version} of the table at {store.root} restores an earlier one, but {len(missing)} of its files were "
@@ -220,7 +220,7 @@ def _missing_data_files(
     Raises DataFileError if there are any and ignore_missing_files is false, or if they are in quarantine; DeletionVectorError for
     a missing deletion vector of an existing data file.
     """
-    missing = absent(store, paths_named_by(files))
+    missing = find_absent(store, paths_named_by(files))
     if not missing:
         return frozenset()
     if not ignore_missing_files:

@@ -36,7 +36,7 @@ from delta_py.write.data_files import WrittenFiles
 
 _log = logging.getLogger("delta_py")
 
-_MOST_BYTES = 2 << 30
+_MOST_REWRITTEN_BYTES = 2 << 30  # about the bytes of small files that one auto compaction rewrites
 
 # The small files of the partition that had most of them when this process listed the files, if it has, and those that it has
 # added since.
@@ -62,11 +62,13 @@ def compact_if_due(
 
 def _is_due(store: ObjectStore, config: TableConfig, version: int, written: WrittenFiles, settings: AutoCompact) -> bool:
     """Whether some partition may have enough small files."""
-    key, added = table_key(store, config), sum(add.size_bytes < settings.min_file_bytes for add in written.adds)
-    small_count, offset = _small_files.add(key, added), _small_count_offsets.add(key, added - len(written.adds))
+    # added_small_count: small files that this commit added.
+    key, added_small_count = table_key(store, config), sum(add.size_bytes < settings.min_file_bytes for add in written.adds)
+    small_count = _small_files.add(key, added_small_count)
+    offset = _small_count_offsets.add(key, added_small_count - len(written.adds))
     if small_count is None:  # this process has not listed the files yet
-        small_count = added
-        _small_files.put(key, added)
+        small_count = added_small_count
+        _small_files.put(key, added_small_count)
     # Files of other processes are not counted, so look at the table from time to time.
     if small_count < settings.min_files and version % LOOK_EVERY:
         return False
@@ -81,14 +83,14 @@ def _compact(store: ObjectStore, settings: AutoCompact) -> int | None:
     """Compact one batch of bins, and note how many small files remain. Returns the version; None if nothing was committed."""
     snapshot = Snapshot.load(store)
     request = OptimizeRequest(target_file_bytes=settings.max_file_bytes, min_file_bytes=settings.min_file_bytes)
-    compaction = AutoCompaction.of(snapshot, request).wanting(settings.min_files)
+    compaction = AutoCompaction.of(snapshot, request).with_min_files(settings.min_files)
     chosen = compaction.choose()
     key, bin_count = table_key(store, snapshot.config), len(pc.unique(chosen.bins["bin"]))
-    small_count = 0 if bin_count else compaction.largest  # of the partition with most small files, after this compaction
+    small_count = 0 if bin_count else compaction.largest_count  # of the partition with most small files, after this compaction
     file_count = chosen.considered - chosen.bins.num_rows + bin_count
     _small_files.put(key, small_count)
     _small_count_offsets.put(key, small_count - file_count)
-    bins = next(batches_of(chosen.bins, _MOST_BYTES), None)
+    bins = next(batches_of(chosen.bins, _MOST_REWRITTEN_BYTES), None)
     if bins is None:
         return None
     written = compaction.write(LocalBinWriters(), bins)
@@ -101,16 +103,16 @@ def _compact(store: ObjectStore, settings: AutoCompact) -> int | None:
 
 
 class AutoCompaction(Compaction):
-    """Compacts the small files of partitions that have enough of them. largest: after choose, the greatest number in one
-    partition.
+    """Compacts the small files of partitions that have enough of them. min_files: the number that is enough. largest_count: after
+    choose, the number of small files in the partition that has most of them.
     """
 
     min_files: int
-    largest: int
+    largest_count: int
 
-    def wanting(self, min_files: int) -> AutoCompaction:
-        """Set the number of small files from which a partition is compacted."""
-        self.min_files, self.largest = min_files, 0
+    def with_min_files(self, min_files: int) -> AutoCompaction:
+        """Set the number of small files from which a partition is compacted, and return this compaction."""
+        self.min_files, self.largest_count = min_files, 0
         return self
 
     def choose(self) -> ChosenBins:
@@ -121,7 +123,7 @@ class AutoCompaction(Compaction):
         files = files.filter(pc.and_(is_small, files["clustering_provider"].is_null()))
         groups = self._partition_numbers(files)
         counts = np.bincount(groups) if len(groups) else np.zeros(1, np.int64)
-        self.largest = int(counts.max())
+        self.largest_count = int(counts.max())
         files = files.filter(pa.array(counts[groups] >= self.min_files))
         return ChosenBins(self._in_bins(files), considered)
 

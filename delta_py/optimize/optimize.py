@@ -57,13 +57,13 @@ from delta_py.write.arranging import (
     to_bytes,
     write_pieces,
 )
-from delta_py.write.data_files import WrittenFiles, nothing_left
-from delta_py.write.file_compaction import compact, counted
+from delta_py.write.data_files import WrittenFiles, delete_files_on_failure
+from delta_py.write.file_compaction import compact, report_row_counts
 from delta_py.write.rewrite import Rewrite
 
 _log = logging.getLogger("delta_py")
 
-_ROUNDS = 3  # how often files are planned, if other writers change them in the meantime
+_ROUNDS = 3  # how often files are chosen again, if other writers change them in the meantime
 _THREADS = min(4, os.cpu_count() or 1)
 
 T = TypeVar("T")
@@ -76,6 +76,7 @@ class AtTable(Protocol):
 
 
 def here(step: Callable[[], T], *, once: bool = False) -> T:
+    """AtTable for a caller whose own process has the table: run the step at once."""
     return step()
 
 
@@ -99,7 +100,7 @@ def optimize(
     run_at_table(partial(refuse_forbidden, store, Maintenance.REORGANIZATION, statement, "Nothing was changed."))
     totals = Optimized(store.root)
     for _ in range(_ROUNDS):
-        snapshot, clustering = run_at_table(partial(_newest, store))
+        snapshot, clustering = run_at_table(partial(_load_newest, store))
         snapshot = snapshot.through(store)  # it may come from another process
         compaction = compaction_of(snapshot, clustering, request) if kind is None else kind.of(snapshot, request)
         chosen = run_at_table(compaction.choose)
@@ -122,7 +123,7 @@ def _run_batches(
     with part(total_bytes, "bytes"):
         for bins in batches_of(chosen.bins, compaction.request.batch_bytes):
             batch = compaction.for_batch()
-            with share(_bytes_of(bins) / max(1, total_bytes)):
+            with share(_total_bytes(bins) / max(1, total_bytes)):
                 written = batch.write(writers, bins)
             try:
                 committed = run_at_table(partial(batch.commit, bins, written), once=True)
@@ -135,11 +136,12 @@ def _run_batches(
     return skipped_bins
 
 
-def _bytes_of(bins: Iterable[Bin]) -> int:
+def _total_bytes(bins: Iterable[Bin]) -> int:
+    """The size of all files of the bins."""
     return sum(file.size_bytes for files in bins for file in files)
 
 
-def _newest(store: ObjectStore) -> tuple[Snapshot, DomainMetadata | None]:
+def _load_newest(store: ObjectStore) -> tuple[Snapshot, DomainMetadata | None]:
     """The newest snapshot, with the domain that names clustering columns."""
     snapshot = Snapshot.load(store)
     snapshot.check_last_commit()  # before files are written
@@ -153,7 +155,7 @@ class LocalBinWriters:
     """BinWriters in threads of this process. Rows to be sorted are spilled to this machine's disk."""
 
     def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
-        with nothing_left(rewrite.state), steps(sum(map(about_rows, bins)), "rows") as count:
+        with delete_files_on_failure(rewrite.state), steps(sum(map(about_rows, bins)), "rows") as count:
             return _in_threads(
                 [partial(compact, files, rewrite, task=number, count_rows=count) for number, files in enumerate(bins)]
             )
@@ -162,6 +164,7 @@ class LocalBinWriters:
         with steps(sum(about_rows(sampled.files) for sampled in bins), "rows") as count:
 
             def sample(sampled: SampledBin) -> pa.Table:
+                """The sample of one bin; its rows count as done."""
                 rows = sample_columns(sampled.files, arrangement, sampled.every)
                 count(about_rows(sampled.files))
                 return rows
@@ -170,31 +173,34 @@ class LocalBinWriters:
 
     def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> list[WrittenFiles]:
         rows_to_count = 2 * sum(map(about_rows, bins))  # each row is spilled, and then written
-        with nothing_left(arrangement.rewrite.state), steps(rows_to_count, "rows") as count:
+        with delete_files_on_failure(arrangement.rewrite.state), steps(rows_to_count, "rows") as count:
             return [
-                WrittenFiles() if order is None else _arranged(arrangement, files, order, count)
+                WrittenFiles() if order is None else _write_in_order(arrangement, files, order, count)
                 for files, order in zip(bins, orders, strict=True)
             ]
 
 
-def _arranged(arrangement: Arrangement, files: Bin, order: RowOrder, count_rows: Callable[[int], None]) -> WrittenFiles:
+def _write_in_order(arrangement: Arrangement, files: Bin, order: RowOrder, count_rows: Callable[[int], None]) -> WrittenFiles:
     """Write the rows of a bin in an order: spill all of them by their pieces, and then write each file from its pieces."""
     with SpilledRows() as spilled:
 
         def spill(files_of_task: Bin) -> None:
+            """Spill the rows of some files, by the pieces of the order that they belong to."""
             for piece, rows in split_rows(files_of_task, arrangement, order):
                 spilled.put(piece, to_bytes(rows))
                 count_rows(rows.num_rows)
 
         def write(number: int) -> WrittenFiles:
+            """Write a new file, by its number in the order. A file consists of PIECES pieces."""
             rows = map(from_bytes, spilled.take(range(number * PIECES, (number + 1) * PIECES)))
-            return write_pieces(counted(rows, count_rows), arrangement, task=number)
+            return write_pieces(report_row_counts(rows, count_rows), arrangement, task=number)
 
         _in_threads([partial(spill, files_of_task) for files_of_task in file_shares(files, _THREADS)])
         return WrittenFiles.of_all(_in_threads([partial(write, number) for number in range(order.file_count)]))
 
 
 def _in_threads(tasks: Sequence[Callable[[], T]]) -> list[T]:
+    """Run the tasks in parallel; returns their results in order."""
     return in_threads(tasks, _THREADS, "delta_py-optimize")
 
 

@@ -30,7 +30,7 @@ from delta_py.expressions.parse import parse_predicate
 from delta_py.expressions.tree import Expression, columns_of
 from delta_py.index_commands.index_upkeep import index_new_files
 from delta_py.layout.row_order import RowOrder
-from delta_py.optimize.optimize_metrics import counts, history_metrics
+from delta_py.optimize.optimize_metrics import count_changes, history_metrics
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.deletion_vectors import dv_file_bytes
 from delta_py.row_rules.write_state import new_write_id, write_state
@@ -44,30 +44,31 @@ from delta_py.statistics.stats import parse_stats
 from delta_py.types.schema import TIMESTAMP
 from delta_py.write.arranging import Arrangement, SampledBin
 from delta_py.write.data_files import WrittenFiles, delete_files
-from delta_py.write.file_compaction import for_compaction, moved_rows
+from delta_py.write.file_compaction import for_compaction, positions_of_new_deletions
 from delta_py.write.rewrite import Rewrite, removed, row_count_of, with_vector
 from delta_py.write.task_changes import vector_file_id
 
 DEFAULT_TARGET_BYTES = 1 << 30
 """One gigabyte, from VLDB'20, section 5."""
 DEFAULT_DELETED_RATIO = 0.05
+# A cube is a set of files that one clustering wrote together (optimize_ordering.py).
 DEFAULT_MIN_CUBE_BYTES = 100 << 30
 DEFAULT_TARGET_CUBE_BYTES = 150 << 30
-_BYTES_A_ROW = 64  # for files without a row count
-TARGET_TAG = "OPTIMIZE_TARGET_SIZE"
+_ESTIMATED_ROW_BYTES = 64  # to estimate the rows of files without a row count
+TARGET_TAG = "OPTIMIZE_TARGET_SIZE"  # of files that OPTIMIZE wrote: the target size in bytes
 
 Bin: TypeAlias = tuple[ScanFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class OptimizeRequest:
-    """predicate: SQL over partition columns; None for the whole table. target_file_bytes: None for delta.targetFileSize, or else
-    DEFAULT_TARGET_BYTES. min_file_bytes: files of this size or larger stay as they are; None for the target. max_deleted_ratio:
-    files with a larger share of deleted rows are rewritten whatever their size. batch_bytes: of the files that one commit
-    replaces; None for one commit of all. time_zone: in which the predicate's times are read. z_order: columns, nested ones
-    dotted, by which rows are sorted; check_z_order_stats: refuse those without statistics. full: for a clustered table, also take
-    the files that are clustered by other columns.
-    min_cube_bytes: a cube of at least this size stays as it is; target_cube_bytes: the size of new cubes.
+    """What a caller may request of an OPTIMIZE. predicate: SQL over partition columns; None for the whole table.
+    target_file_bytes: None for delta.targetFileSize, or else DEFAULT_TARGET_BYTES. min_file_bytes: files of this size or larger
+    stay as they are; None for the target. max_deleted_ratio: files with a larger share of deleted rows are rewritten whatever
+    their size. batch_bytes: of the files that one commit replaces; None for one commit of all. time_zone: in which the
+    predicate's times are read. z_order: columns, nested ones dotted, by which rows are sorted; check_z_order_stats: refuse those
+    without statistics. full: for a clustered table, also take the files that are clustered by other columns. min_cube_bytes: a
+    cube of at least this size stays as it is; target_cube_bytes: the size of new cubes.
     """
 
     predicate: str | None = None
@@ -83,7 +84,7 @@ class OptimizeRequest:
     target_cube_bytes: int = DEFAULT_TARGET_CUBE_BYTES
 
     def check(self) -> None:
-        """Raises InvalidOptionError for numbers that make no sense."""
+        """Check the request's numbers. Raises InvalidOptionError for numbers that make no sense."""
         for name in ("target_file_bytes", "min_file_bytes", "batch_bytes", "min_cube_bytes", "target_cube_bytes"):
             number = getattr(self, name)
             if number is not None and number <= 0:
@@ -96,9 +97,9 @@ class OptimizeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChosenBins:
-    """bins: FILE_SCHEMA and the column `bin`, the number of the bin, sorted by this number. considered: the number of files that
-    the predicate selects.
-    clustering: existing and chosen files of a clustered table, by delta-spark's names.
+    """The files to rewrite, in bins. bins: FILE_SCHEMA and the column `bin`, the number of the bin, sorted by this number.
+    considered: the number of files that the predicate selects. clustering: existing and chosen files of a clustered table, by
+    delta-spark's names.
     """
 
     bins: pa.Table
@@ -133,7 +134,7 @@ class Compaction:
 
     @classmethod
     def of(cls, snapshot: Snapshot, request: OptimizeRequest) -> Self:
-        """Raises as optimize."""
+        """The compaction that a request asks for, on a version of the table. Raises as optimize."""
         config = snapshot.config
         state = replace(write_state(config, snapshot.store, snapshot.version, new_rows=False), time_zone=request.time_zone)
         predicate = None if request.predicate is None else _partition_predicate(snapshot, request)
@@ -148,6 +149,7 @@ class Compaction:
 
     @property
     def target_bytes(self) -> int:
+        """The size of new files: that of the request, of the table's property, or the default."""
         size = self.request.target_file_bytes
         return self.snapshot.config.properties.size("delta.targetFileSize", DEFAULT_TARGET_BYTES) if size is None else size
 
@@ -168,7 +170,7 @@ class Compaction:
         # By partition, then from old to new. Among equal times, the file that comes last in the log is the oldest.
         order = np.lexsort((-np.arange(len(groups)), age, groups))
         files = files.take(pa.array(order))
-        numbers = packed(files["size"].to_numpy(), groups[order], self.target_bytes)
+        numbers = pack_into_bins(files["size"].to_numpy(), groups[order], self.target_bytes)
         return files.append_column("bin", pa.array(numbers)).filter(self._is_worth_while(files, numbers))
 
     @property
@@ -196,8 +198,8 @@ class Compaction:
             texts = partition_texts(batch, name).combine_chunks()
             codes = texts.dictionary_encode(null_encoding="encode").indices.to_numpy()
             # Number the distinct pairs of the number so far and the value of this column.
-            both = np.stack([numbers, codes.astype(np.int64)])
-            numbers = np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
+            pairs = np.stack([numbers, codes.astype(np.int64)])
+            numbers = np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1)
         return numbers
 
     def _is_worth_while(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
@@ -205,23 +207,24 @@ class Compaction:
         size; or if one of its files has many deleted rows. bins: the number of each file's bin. Returns the answer for each file.
         """
         has_vector = files["deletion_vector"].is_valid().to_numpy()
-        target = pc.equal(pc.map_lookup(files["tags"], pa.scalar(TARGET_TAG), "first"), str(self.target_bytes))
-        is_new = has_vector | ~pc.fill_null(target, False).to_numpy()
-        count = np.bincount(bins)
-        many = self._has_many_deleted(files)
-        worth_while = ((count > 1) & (np.bincount(bins, is_new) > 0)) | (np.bincount(bins, many) > 0)
+        has_target_size = pc.equal(pc.map_lookup(files["tags"], pa.scalar(TARGET_TAG), "first"), str(self.target_bytes))
+        is_new = has_vector | ~pc.fill_null(has_target_size, False).to_numpy()
+        file_counts = np.bincount(bins)
+        has_many_deleted = self._has_many_deleted(files)
+        worth_while = ((file_counts > 1) & (np.bincount(bins, is_new) > 0)) | (np.bincount(bins, has_many_deleted) > 0)
         return pa.array(worth_while[bins])
 
     def write(self, writers: BinWriters, bins: Sequence[Bin]) -> Sequence[WrittenFiles]:
-        return self._with_instants(bins, writers.compact(self.rewrite, bins))
+        """Write the rows of each bin to new files. Returns the new files of each bin, and the removes of its old ones."""
+        return self._with_old_instants(bins, writers.compact(self.rewrite, bins))
 
-    def _with_instants(self, bins: Sequence[Bin], written: Sequence[WrittenFiles]) -> list[WrittenFiles]:
+    def _with_old_instants(self, bins: Sequence[Bin], written: Sequence[WrittenFiles]) -> list[WrittenFiles]:
         """The new files of the bins, with the partition values of timestamps as in the old files: a text without a zone is a
         different instant in each session's zone, and moved rows must keep their meaning.
         """
         names = self._instant_names()
         return [
-            replace(part, adds=tuple(_with_values_of(files[0], add, names) for add in part.adds)) if names else part
+            replace(part, adds=tuple(_with_old_partition_values(files[0], add, names) for add in part.adds)) if names else part
             for files, part in zip(bins, written, strict=True)
         ]
 
@@ -244,13 +247,14 @@ class Compaction:
         store = self.snapshot.store
         try:
             newest = Snapshot.load(store)
-            parts = [part for part in map(self._settled, bins, written, self._live(newest, bins)) if part is not None]
+            prepared = map(self._prepare_for_commit, bins, written, self._current_files(newest, bins))
+            parts = [part for part in prepared if part is not None]
         except BaseException:
             delete_files(store, [path for part in written for path in part.new_paths])
             raise
         committed_paths = {path for part in parts for path in part.new_paths}
         delete_files(store, [path for part in written for path in part.new_paths if path not in committed_paths])
-        metrics = counts(parts)
+        metrics = count_changes(parts)
         if parts:
             transaction, all_files = Transaction(newest), WrittenFiles.of_all(parts)
             transaction.add(all_files).read_files(path for files in bins for path in (f.path for f in files))
@@ -259,6 +263,7 @@ class Compaction:
         return metrics
 
     def _parameters(self) -> dict[str, Any]:
+        """The parameters of the operation in the table's history."""
         return {"predicate": self._predicates(), "zOrderBy": [], "clusterBy": [], "auto": False}
 
     def _predicates(self) -> list[str]:
@@ -269,7 +274,7 @@ class Compaction:
         """The tags of the new files."""
         return {TARGET_TAG: str(self.target_bytes)}
 
-    def _live(self, newest: Snapshot, bins: Sequence[Bin]) -> list[Bin | None]:
+    def _current_files(self, newest: Snapshot, bins: Sequence[Bin]) -> list[Bin | None]:
         """The files of each bin as in the newest version; None for a bin of which a file was removed."""
         # The metadata also differ if the path now has another table.
         if (newest.protocol, newest.metadata) != (self.snapshot.protocol, self.snapshot.metadata):
@@ -283,8 +288,11 @@ class Compaction:
         live_bins = [tuple(live[file.path] for file in files if file.path in live) for files in bins]
         return [now if len(now) == len(files) else None for now, files in zip(live_bins, bins, strict=True)]
 
-    def _settled(self, old_files: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
-        """The new files of a bin, adapted for a commit now; None if they may not be committed."""
+    def _prepare_for_commit(self, old_files: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
+        """The new files of a bin, ready to commit: with their tags, and without the rows that other writers have deleted in the
+        meantime. None if they may not be committed. old_files: as they were read. live: the same files in the newest version;
+        None if one of them was removed.
+        """
         if live is None:
             return None
         adds = tuple(replace(add, tags={**(add.tags or {}), **self._tags()}) for add in written.adds)
@@ -292,7 +300,7 @@ class Compaction:
         if all(now.deletion_vector == file.deletion_vector for now, file in zip(live, old_files, strict=True)):
             return written
         store = self.snapshot.store
-        deleted_rows = moved_rows(store, old_files, live)
+        deleted_rows = positions_of_new_deletions(store, old_files, live)
         if deleted_rows is None:  # another writer has restored rows, which the new file does not have
             return None
         removes = tuple(removed(file, data_change=False) for file in live)
@@ -306,14 +314,17 @@ class Compaction:
         return replace(written, adds=(add,), removes=removes, new_paths=(*written.new_paths, vector.path))
 
 
-def _with_values_of(file: ScanFile, add: AddFile, names: Mapping[str, str]) -> AddFile:
+def _with_old_partition_values(file: ScanFile, add: AddFile, names: Mapping[str, str]) -> AddFile:
+    """The add with partition values of an old file, as the log has them. names: of the columns to copy: in the old file, and in
+    the new one."""
     old_values = dict(file.partition_values)
     values = {new: old_values[old] for old, new in names.items() if old in old_values}
     return replace(add, partition_values={**add.partition_values, **values})
 
 
 def _partition_predicate(snapshot: Snapshot, request: OptimizeRequest) -> Expression:
-    """Raises for a predicate on other columns than partition columns, by delta-spark's names."""
+    """Parse the request's predicate. Raises InvalidOptionError for other columns than partition columns, and ExpressionError,
+    with delta-spark's error classes."""
     assert request.predicate is not None
     partitions = list(snapshot.config.partition_columns)
     try:
@@ -346,10 +357,10 @@ def _no_partition_column(column: str, partitions: Sequence[str]) -> InvalidOptio
 def about_rows(files: Bin) -> int:
     """How many rows the files have; an estimate if a file has no row count."""
     rows = row_count_of(files)
-    return sum(file.size_bytes for file in files) // _BYTES_A_ROW if rows is None else rows
+    return sum(file.size_bytes for file in files) // _ESTIMATED_ROW_BYTES if rows is None else rows
 
 
-def packed(
+def pack_into_bins(
     sizes: np.ndarray[Any, np.dtype[np.int64]], groups: np.ndarray[Any, np.dtype[np.int64]], limit: int
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The number of a bin for each file: a bin has neighbours of one group, as many as fit within the limit, at least one.
@@ -367,7 +378,7 @@ def batches_of(chosen: pa.Table, batch_bytes: int | None) -> Iterator[list[Bin]]
     """The bins, as values, in batches of about batch_bytes, at least one bin each."""
     batch: list[Bin] = []
     batch_size_bytes = 0
-    for files in _bins(chosen):
+    for files in _read_bins(chosen):
         size = sum(file.size_bytes for file in files)
         if batch and batch_bytes is not None and batch_size_bytes + size > batch_bytes:
             yield batch
@@ -378,7 +389,8 @@ def batches_of(chosen: pa.Table, batch_bytes: int | None) -> Iterator[list[Bin]]
         yield batch
 
 
-def _bins(chosen: pa.Table) -> Iterator[Bin]:
+def _read_bins(chosen: pa.Table) -> Iterator[Bin]:
+    """The bins, one after another. chosen: as ChosenBins.bins."""
     files = chosen.drop_columns(["bin"])
     for start, stop in equal_runs(chosen["bin"].to_numpy()):
         yield tuple(file for batch in files.slice(start, stop - start).to_batches() for file in scan_files(batch))

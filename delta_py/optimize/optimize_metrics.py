@@ -13,7 +13,7 @@ from delta_py.types.schema import Path
 from delta_py.write.data_files import WrittenFiles
 
 
-def counts(parts: Sequence[WrittenFiles]) -> dict[str, Any]:
+def count_changes(parts: Sequence[WrittenFiles]) -> dict[str, Any]:
     """What the parts of an OPTIMIZE removed and added, as plain values that a Spark task can return."""
     all_files = WrittenFiles.of_all(parts)
     vectors = [remove.deletion_vector for remove in all_files.removes if remove.deletion_vector is not None]
@@ -42,7 +42,8 @@ def history_metrics(commit_counts: Mapping[str, Any]) -> dict[str, int]:
 
 
 class ChosenFiles(Protocol):
-    """considered: the number of files in the selection. clustering: clusteringStats, without the written cubes."""
+    """The choice of files that the metrics need. considered: the number of files in the selection. clustering: clusteringStats,
+    without the written cubes."""
 
     @property
     def considered(self) -> int: ...
@@ -82,7 +83,7 @@ class Optimized:
             self.columns_with_stats = len({path[0] for path in stats_columns}) + len(config.partition_columns)
 
     def count(self, committed: Mapping[str, Any]) -> None:
-        """committed: the result of Compaction.commit."""
+        """Add the result of one commit. committed: as Compaction.commit returns it."""
         self.version = committed.get("version", self.version)
         self.bins += committed["bins"]
         self.batches += 1
@@ -123,19 +124,20 @@ class Optimized:
 
     def _z_order_stats(self) -> dict[str, Any]:
         """Every file that was read counts as unordered: there are no cubes in Z-order."""
-        nothing, merged = {"num": 0, "size": 0}, {"num": len(self.removed), "size": sum(self.removed)}
+        no_files, merged_files = {"num": 0, "size": 0}, {"num": len(self.removed), "size": sum(self.removed)}
         return {
             "strategyName": "all",
-            "inputCubeFiles": nothing,
-            "inputOtherFiles": merged,
+            "inputCubeFiles": no_files,
+            "inputOtherFiles": merged_files,
             "inputNumCubes": 0,
-            "mergedFiles": merged,
+            "mergedFiles": merged_files,
             "numOutputCubes": len(self.partitions),
             "mergedNumCubes": None,
         }
 
 
 def _sizes(sizes: Sequence[int]) -> dict[str, Any]:
+    """The struct of delta-spark's result that describes the sizes of files, in bytes."""
     return {
         "min": min(sizes, default=None),
         "max": max(sizes, default=None),

@@ -29,7 +29,7 @@ from delta_py.optimize.optimize_bins import (
     Compaction,
     OptimizeRequest,
     about_rows,
-    packed,
+    pack_into_bins,
 )
 from delta_py.progress import share
 from delta_py.protocol.actions import AddFile, DomainMetadata
@@ -49,7 +49,7 @@ _CUBE_ID, _CUBE_COLUMNS, _CUBE_CURVE = "ZCUBE_ID", "ZCUBE_ZORDER_BY", "ZCUBE_ZOR
 _PROVIDER = "liquid"
 # Rows in the sample of a bin; in those of many bins together, which the driver holds at once; and the minimum for a file.
 _SAMPLED_ROWS, _SAMPLED_AT_ONCE, _SAMPLED_A_FILE = 100_000, 2_000_000, 16 * PIECES
-_SAMPLING = 0.1  # about the sample's share of the time
+_SAMPLING_SHARE = 0.1  # about the sample's share of the time, for the progress line
 
 
 def compaction_of(snapshot: Snapshot, clustering: DomainMetadata | None, request: OptimizeRequest) -> Compaction:
@@ -85,7 +85,8 @@ def compaction_of(snapshot: Snapshot, clustering: DomainMetadata | None, request
 
 
 class Ordering(Compaction):
-    """columns: as the log names them, dotted; paths: logical."""
+    """A compaction that sorts rows. curve: the order of the rows. columns: those that order them, as the log names them, dotted.
+    paths: the same columns as logical paths."""
 
     curve: ClassVar[Curve]
     columns: tuple[str, ...]
@@ -93,31 +94,33 @@ class Ordering(Compaction):
 
     @property
     def arrangement(self) -> Arrangement:
+        """How the tasks write the rows."""
         return Arrangement.of(self.snapshot.config, self.rewrite, self.paths, self.target_bytes)
 
     def write(self, writers: BinWriters, bins: Sequence[Bin]) -> list[WrittenFiles]:
         """Sample the rows of each bin to find an order for it, and write all rows of the bin in this order."""
         arrangement = self.arrangement
-        with share(_SAMPLING):
-            samples = writers.sample(arrangement, [SampledBin(files, self._every(files, len(bins))) for files in bins])
+        with share(_SAMPLING_SHARE):
+            samples = writers.sample(arrangement, [SampledBin(files, self._sample_step(files, len(bins))) for files in bins])
         orders = [
             RowOrder.of(sample, self.paths, self.curve, self._file_count(files)) if sample.num_rows else None
             for files, sample in zip(bins, samples, strict=True)
         ]
-        with share(1 - _SAMPLING):
-            written = self._with_instants(bins, writers.arrange(arrangement, bins, orders))
+        with share(1 - _SAMPLING_SHARE):
+            written = self._with_old_instants(bins, writers.arrange(arrangement, bins, orders))
         removes = [WrittenFiles(removes=tuple(removed(file, data_change=False) for file in files)) for files in bins]
-        return [WrittenFiles.of_all(both) for both in zip(written, removes, strict=True)]
+        return [WrittenFiles.of_all(parts) for parts in zip(written, removes, strict=True)]
 
     def _file_count(self, files: Bin) -> int:
+        """The number of new files for the rows of a bin."""
         return max(1, round(sum(file.size_bytes for file in files) / self.target_bytes))
 
-    def _every(self, files: Bin, bins: int) -> int:
+    def _sample_step(self, files: Bin, bins: int) -> int:
         """The step of the sample of a bin, given the number of bins: the sample has every n-th row."""
         sample_rows = min(_SAMPLED_ROWS, max(_SAMPLED_AT_ONCE // bins, _SAMPLED_A_FILE * self._file_count(files)))
         return max(1, about_rows(files) // sample_rows)
 
-    def _settled(self, old_files: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
+    def _prepare_for_commit(self, old_files: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
         """The new files of a bin, ready to commit; None if another writer has changed one of the old files. live: the old
         files as they are now.
         """
@@ -127,23 +130,28 @@ class Ordering(Compaction):
         if live is None or any(now.deletion_vector != file.deletion_vector for now, file in zip(live, old_files, strict=True)):
             return None
         tags = self._tags()
-        return replace(written, adds=tuple(self._tagged(replace(add, tags={**(add.tags or {}), **tags})) for add in written.adds))
+        tagged_adds = (replace(add, tags={**(add.tags or {}), **tags}) for add in written.adds)
+        return replace(written, adds=tuple(map(self._with_provider, tagged_adds)))
 
-    def _tagged(self, add: AddFile) -> AddFile:
+    def _with_provider(self, add: AddFile) -> AddFile:
+        """The add with the name of the clustering implementation; Z-order has none."""
         return add
 
     @property
     def _columns_text(self) -> str:
+        """The columns as JSON, for tags."""
         return orjson.dumps(self.columns).decode()
 
 
 class ZOrdering(Ordering):
+    """Sorts the rows of each partition along the Z-order of the request's columns."""
+
     curve = Curve.Z_ORDER
     kind = "zorder"
 
     @classmethod
     def of(cls, snapshot: Snapshot, request: OptimizeRequest) -> ZOrdering:
-        """Raises as optimize."""
+        """The Z-order that a request asks for, on a version of the table. Raises as optimize."""
         compaction = super().of(snapshot, request)
         compaction.columns = request.z_order
         compaction.paths = tuple(_z_order_path(compaction, name) for name in request.z_order)
@@ -186,7 +194,8 @@ class ZOrdering(Ordering):
 
 
 def _z_order_path(compaction: Compaction, name: str) -> Path:
-    """Raises for a column that cannot order rows, by delta-spark's names."""
+    """The path of a column that rows are sorted by. Raises InvalidOptionError, with delta-spark's error classes, for a column
+    that cannot order rows."""
     config = compaction.snapshot.config
     try:
         fields = find_named(config.schema, name)
@@ -229,13 +238,15 @@ def _z_order_path(compaction: Compaction, name: str) -> Path:
 
 
 class Clustering(Ordering):
+    """Sorts new rows of a clustered table along the Hilbert curve of its clustering columns."""
+
     curve = Curve.HILBERT
     kind = "clustering"
 
     @classmethod
     def of_domain(cls, snapshot: Snapshot, clustering: DomainMetadata | None, request: OptimizeRequest) -> Clustering:
-        """clustering: names at least one column. Raises as optimize; SchemaMismatchError for a column that does not exist any
-        more.
+        """The clustering by the columns that a table's metadata domain names. clustering: names at least one column. Raises as
+        optimize; SchemaMismatchError for a column that does not exist any more.
         """
         compaction = cls.of(snapshot, request)
         compaction.columns = clustering_columns(snapshot.schema, clustering)
@@ -252,18 +263,18 @@ class Clustering(Ordering):
         files = plan_scan(self.snapshot, None, None, self._scan_options).files
         cubes, columns = (pc.map_lookup(files["tags"], tag, "first") for tag in (_CUBE_ID, _CUBE_COLUMNS))
         cubes = pc.if_else(columns.is_valid(), cubes, None)  # a cube without its columns counts as none
-        is_ours = pc.fill_null(pc.equal(files["clustering_provider"], _PROVIDER), True)
+        is_clustered_here = pc.fill_null(pc.equal(files["clustering_provider"], _PROVIDER), True)
         is_other = pc.fill_null(pc.not_equal(columns, self._columns_text), False)
         # Files that we clustered by the present columns, and files in no cube, may join a larger cube.
-        can_go_on = np.asarray(pc.and_(is_ours, pc.invert(pc.and_(is_other, cubes.is_valid()))))
+        can_join_cube = np.asarray(pc.and_(is_clustered_here, pc.invert(pc.and_(is_other, cubes.is_valid()))))
         numbers, sizes = _cube_numbers(cubes), files["size"].to_numpy()
-        cube_sizes = np.bincount(numbers[can_go_on], sizes[can_go_on], minlength=int(numbers.max(initial=0)) + 1)
+        cube_sizes = np.bincount(numbers[can_join_cube], sizes[can_join_cube], minlength=int(numbers.max(initial=0)) + 1)
         is_small = (numbers == 0) | (cube_sizes[numbers] < request.min_cube_bytes)
-        chosen = can_go_on & is_small  # number 0 stands for files in no cube
+        chosen = can_join_cube & is_small  # number 0 stands for files in no cube
         if request.full:
-            chosen |= ~can_go_on
+            chosen |= ~can_join_cube
         chosen_cubes = np.unique(numbers[chosen])
-        if len(chosen_cubes) == 1 and chosen_cubes[0] != 0 and not (request.full and (~can_go_on).any()):
+        if len(chosen_cubes) == 1 and chosen_cubes[0] != 0 and not (request.full and (~can_join_cube).any()):
             # A single cube is already in order, so only its deleted rows can be a reason.
             chosen &= bool((self._has_many_deleted(files) & chosen).any())
         considered, counts = files.num_rows, _clustering_counts(numbers, sizes, chosen)
@@ -272,7 +283,7 @@ class Clustering(Ordering):
         files = files.take(pa.array(order))
         # A cube below min_cube_bytes would be written again by the next run.
         limit = max(request.target_cube_bytes, request.min_cube_bytes)
-        bins = packed(files["size"].to_numpy(), np.zeros(files.num_rows, np.int64), limit)
+        bins = pack_into_bins(files["size"].to_numpy(), np.zeros(files.num_rows, np.int64), limit)
         return ChosenBins(files.append_column("bin", pa.array(bins)), considered, counts)
 
     def _tags(self) -> dict[str, str]:
@@ -283,7 +294,7 @@ class Clustering(Ordering):
             TARGET_TAG: str(self.target_bytes),
         }
 
-    def _tagged(self, add: AddFile) -> AddFile:
+    def _with_provider(self, add: AddFile) -> AddFile:
         return replace(add, clustering_provider=_PROVIDER)
 
     def _parameters(self) -> dict[str, Any]:
@@ -304,12 +315,12 @@ def _clustering_counts(
 ) -> dict[str, Any]:
     """clusteringStats of delta-spark, without the written cubes."""
 
-    def counted(files: np.ndarray[Any, np.dtype[np.bool_]]) -> dict[str, int]:
+    def count_files(files: np.ndarray[Any, np.dtype[np.bool_]]) -> dict[str, int]:
         return {"numFiles": int(files.sum()), "size": int(sizes[files].sum())}
 
     return {
-        "inputZCubeFiles": counted(cubes > 0),
-        "inputOtherFiles": counted(cubes == 0),
+        "inputZCubeFiles": count_files(cubes > 0),
+        "inputOtherFiles": count_files(cubes == 0),
         "inputNumZCubes": len(np.unique(cubes[cubes > 0])),
-        "mergedFiles": counted(chosen),
+        "mergedFiles": count_files(chosen),
     }

@@ -28,7 +28,7 @@ from delta_py.parquet.unknown_columns import UnknownColumns
 from delta_py.storage.storage_errors import raises_storage_errors
 from delta_py.storage.store import ObjectStore
 
-_FOOTER_READERS = 16
+_FOOTER_READERS = 16  # threads
 
 
 class Purge(Compaction):
@@ -46,15 +46,16 @@ class Purge(Compaction):
         """The paths of the files that hold columns which the table does not have."""
         return self._chosen_by_footer(files, UnknownColumns.of(self.snapshot.config).are_in)
 
-    def _chosen_by_footer(self, files: pa.Table, is_chosen: Callable[[pq.ParquetFile], bool]) -> pa.Array:
+    def _chosen_by_footer(self, files: pa.Table, fulfils_condition: Callable[[pq.ParquetFile], bool]) -> pa.Array:
         """The paths of the files whose footers fulfil the condition."""
         store = self.snapshot.store
         paths, sizes = files["path"].to_pylist(), files["size"].to_pylist()
         with ThreadPoolExecutor(_FOOTER_READERS, "delta_py-reorg") as pool:
-            is_selected = list(pool.map(lambda path, size: _is_chosen(store, path, size, is_chosen), paths, sizes))
+            is_selected = list(pool.map(lambda path, size: _footer_fulfils(store, path, size, fulfils_condition), paths, sizes))
         return files["path"].combine_chunks().filter(pa.array(is_selected, pa.bool_()))
 
     def _is_worth_while(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
+        """Every chosen file must be rewritten, also if it is alone in its bin."""
         return pa.array(np.ones(len(bins), np.bool_))
 
     def _parameters(self) -> dict[str, Any]:
@@ -64,11 +65,11 @@ class Purge(Compaction):
         return {}  # small files stay candidates for OPTIMIZE
 
 
-def _is_chosen(store: ObjectStore, path: str, size: int, is_chosen: Callable[[pq.ParquetFile], bool]) -> bool:
-    """Whether the footer of a file fulfils the condition `is_chosen`. Raises DataFileError."""
+def _footer_fulfils(store: ObjectStore, path: str, size: int, fulfils_condition: Callable[[pq.ParquetFile], bool]) -> bool:
+    """Whether the footer of a file fulfils the condition `fulfils_condition`. Raises DataFileError."""
     try:
         with store.open_input(path, size) as source, pq.ParquetFile(source) as file:
-            return is_chosen(file)
+            return fulfils_condition(file)
     except FileNotFoundError as error:
         raise DataFileError(
             f"The data file {path} of the table at {store.root} is missing. VACUUM or another program deleted it. Nothing was "

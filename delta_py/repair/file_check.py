@@ -51,40 +51,42 @@ FAULT_SCHEMA = pa.schema(
     ]
 )
 
-_PROBES = 16
+_CHECKING_THREADS = 16  # for single files
 _PAGE_READERS = min(8, os.cpu_count() or 1)
 # Up to this number, files are checked one by one: a listing of the directory may hold very many more.
 _FEW_FILES = 64
-_AT_ONCE = 1_024
+_FILES_IN_A_PART = 1_024  # that are checked before the progress line moves
 # After these errors a file counts as one that could not be checked, and not as missing.
-_UNSEEN = (OSError, StorageError, UnsupportedOperationError)
+_UNCHECKABLE_ERRORS = (OSError, StorageError, UnsupportedOperationError)
 
 
 def file_faults(snapshot: Snapshot, only: pa.Array | pa.ChunkedArray | None = None, *, check_data: bool = False) -> pa.Table:
-    """FAULT_SCHEMA of the live files of a version. only: paths; None for all. check_data: read all pages of all data files and
-    compare them with their checksums. Memory: the names of all live files, and those of the store's objects; with check_data also
-    a batch of rows for each thread.
+    """Find the faults of the live files of a version: FAULT_SCHEMA. only: paths; None for all. check_data: read all pages of all
+    data files and compare them with their checksums. Memory: the names of all live files, and those of the store's objects; with
+    check_data also a batch of rows for each thread.
     """
-    files = _files(snapshot)
+    files = _list_live_files(snapshot)
     files = files if only is None else files.filter(pc.is_in(files["path"], only))
     is_few = only is not None or files.num_rows <= _FEW_FILES
     suspects = files if is_few else files.filter(pc.invert(_is_listed(snapshot.store, files)))
-    faults = _looked_through(suspects, partial(_of_files, snapshot))
+    faults = _check_in_parts(suspects, partial(_find_file_faults, snapshot))
     faulty_files = pa.chunked_array([part["data_file"] for part in faults], pa.string())
     sound_files = files.filter(pc.invert(pc.is_in(files["path"], faulty_files)))
     if check_data:
-        faults.append(_of_pages(snapshot, sound_files))
-    faults += _looked_through(sound_files.filter(sound_files["deletion_vector"].is_valid()), partial(_of_vectors, snapshot))
+        faults.append(_find_page_faults(snapshot, sound_files))
+    files_with_vector = sound_files.filter(sound_files["deletion_vector"].is_valid())
+    faults += _check_in_parts(files_with_vector, partial(_find_vector_faults, snapshot))
     return pa.Table.from_batches(faults, FAULT_SCHEMA)
 
 
-def _looked_through(files: pa.Table, look: Callable[[pa.Table], pa.RecordBatch]) -> list[pa.RecordBatch]:
-    results = []
+def _check_in_parts(files: pa.Table, find_faults: Callable[[pa.Table], pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """The faults that a check finds, part by part: FAULT_SCHEMA."""
+    faults = []
     with steps(files.num_rows, "files") as count:
-        for part in _parts(files):
-            results.append(look(part))
+        for part in _in_parts(files):
+            faults.append(find_faults(part))
             count(part.num_rows)
-    return results
+    return faults
 
 
 def paths_named_by(files: Sequence[AddFile | ScanFile]) -> list[str]:
@@ -93,7 +95,7 @@ def paths_named_by(files: Sequence[AddFile | ScanFile]) -> list[str]:
     return [*(file.path for file in files), *sorted(path for path in vectors if path is not None)]
 
 
-def absent(store: ObjectStore, paths: Sequence[str]) -> list[str]:
+def find_absent(store: ObjectStore, paths: Sequence[str]) -> list[str]:
     """The paths at which no file exists. Raises OSError and StorageError for paths that cannot be checked."""
 
     def is_absent(path: str) -> bool:
@@ -104,20 +106,20 @@ def absent(store: ObjectStore, paths: Sequence[str]) -> list[str]:
         return False
 
     absent_paths = []
-    with steps(len(paths), "files") as count, ThreadPoolExecutor(_PROBES, "delta_py-look") as pool:
+    with steps(len(paths), "files") as count, ThreadPoolExecutor(_CHECKING_THREADS, "delta_py-look") as pool:
         for path, is_missing in zip(paths, pool.map(is_absent, paths), strict=True):
             absent_paths += [path] if is_missing else []
             count(1)
     return absent_paths
 
 
-def faults_of(rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
-    """FAULT_SCHEMA of rows; missing values are null."""
+def faults_table(rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+    """The faults as a batch: FAULT_SCHEMA. rows: values by column; missing ones are null."""
     columns = [pa.array([row.get(f.name) for row in rows], f.type) for f in FAULT_SCHEMA]
     return pa.RecordBatch.from_arrays(columns, schema=FAULT_SCHEMA)
 
 
-def _files(snapshot: Snapshot) -> pa.Table:
+def _list_live_files(snapshot: Snapshot) -> pa.Table:
     """path, size, deletion_vector and live row count of the live files."""
     schema: pa.Schema | None = None
     parts = []
@@ -130,9 +132,10 @@ def _files(snapshot: Snapshot) -> pa.Table:
     return pa.Table.from_batches(parts, schema)
 
 
-def _parts(files: pa.Table) -> Iterator[pa.Table]:
-    for start in range(0, files.num_rows, _AT_ONCE):
-        yield files.slice(start, _AT_ONCE)
+def _in_parts(files: pa.Table) -> Iterator[pa.Table]:
+    """The files in slices of _FILES_IN_A_PART."""
+    for start in range(0, files.num_rows, _FILES_IN_A_PART):
+        yield files.slice(start, _FILES_IN_A_PART)
 
 
 def _is_listed(store: ObjectStore, files: pa.Table) -> pa.ChunkedArray:
@@ -145,48 +148,52 @@ def _is_listed(store: ObjectStore, files: pa.Table) -> pa.ChunkedArray:
 # ---------------------------------------------------------------- checks of single files
 
 
-class _Sight(Enum):
+class _FileState(Enum):
     """The result of the check of one file."""
 
     SOUND = "sound"
     WRONG = "wrong"  # it exists, and differs from the log
     MISSING = "missing"
-    UNSEEN = "unseen"  # it cannot be checked
+    UNCHECKED = "unseen"  # it cannot be checked
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    sight: _Sight
+class _CheckResult:
+    """The result of the check of one file. reason: for people; empty for a sound file."""
+
+    state: _FileState
     reason: str = ""
 
 
-def _of_files(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
+def _find_file_faults(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
     """Faults of data files: missing, unreadable, or of another size than the log says."""
     store, rows = snapshot.store, []
-    with ThreadPoolExecutor(_PROBES, "delta_py-look") as pool:
-        looks = pool.map(lambda path, size: _look_at(store, path, size), files["path"].to_pylist(), files["size"].to_pylist())
-        for file, look in zip(files.select(["path", "size", "rows"]).to_pylist(), looks, strict=True):
-            if look.sight is not _Sight.SOUND:
-                rows.append(_fault(snapshot, DATA_FILE, file["path"], file, look, look.sight is _Sight.MISSING))
-    return faults_of(_with_quarantine(store, rows))
+    with ThreadPoolExecutor(_CHECKING_THREADS, "delta_py-look") as pool:
+        paths, sizes = files["path"].to_pylist(), files["size"].to_pylist()
+        results = pool.map(lambda path, size: _check_file(store, path, size), paths, sizes)
+        for file, result in zip(files.select(["path", "size", "rows"]).to_pylist(), results, strict=True):
+            if result.state is not _FileState.SOUND:
+                rows.append(_fault(snapshot, DATA_FILE, file["path"], file, result, result.state is _FileState.MISSING))
+    return faults_table(_with_quarantine(store, rows))
 
 
-def _of_pages(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
+def _find_page_faults(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
     """Find files with damaged pages. None of them can be repaired: a user may want to recover the remaining bytes."""
     rows = []
     size_bytes = pc.sum(files["size"]).as_py() or 0
     with steps(size_bytes, "bytes") as count, ThreadPoolExecutor(_PAGE_READERS, "delta_py-pages") as pool:
-        for part in _parts(files.select(["path", "size", "rows"])):
+        for part in _in_parts(files.select(["path", "size", "rows"])):
             listed = part.to_pylist()
-            looks = pool.map(lambda file: _look_at_pages(snapshot.store, file["path"], file["size"], count), listed)
-            for file, look in zip(listed, looks, strict=True):
-                if look.sight is not _Sight.SOUND:
-                    rows.append(_fault(snapshot, DATA_FILE, file["path"], file, look, can_repair=False))
-    return faults_of(rows)
+            results = pool.map(lambda file: _check_pages(snapshot.store, file["path"], file["size"], count), listed)
+            for file, result in zip(listed, results, strict=True):
+                if result.state is not _FileState.SOUND:
+                    rows.append(_fault(snapshot, DATA_FILE, file["path"], file, result, can_repair=False))
+    return faults_table(rows)
 
 
 def _with_quarantine(store: ObjectStore, faults: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A file that VACUUM moved to quarantine is not lost, and a repair does not remove it from the table."""
+    """The faults, with another reason for missing files that are in quarantine. VACUUM moved these there: they are not lost, and
+    a repair does not remove them from the table."""
     if not any(fault["can_repair"] for fault in faults):
         return faults
     quarantined = set(list_quarantine(store)["path"].to_pylist())
@@ -195,71 +202,77 @@ def _with_quarantine(store: ObjectStore, faults: list[dict[str, Any]]) -> list[d
     return [{**fault, **replacement} if fault["can_repair"] and fault["path"] in quarantined else fault for fault in faults]
 
 
-def _of_vectors(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
+def _find_vector_faults(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
     """Faults of files with deletion vectors: a vector that is missing or damaged."""
     store, rows = snapshot.store, []
     listed = files.to_pylist()
-    with ThreadPoolExecutor(_PROBES, "delta_py-look") as pool:
-        looks = pool.map(lambda file: _look_at_vector(store, file["deletion_vector"]), listed)
-        for file, (path, size, look) in zip(listed, looks, strict=True):
-            if look.sight is not _Sight.SOUND:
-                can_repair = look.sight is not _Sight.UNSEEN
-                rows.append(_fault(snapshot, DELETION_VECTOR, path or file["path"], file | {"size": size}, look, can_repair))
-    return faults_of(rows)
+    with ThreadPoolExecutor(_CHECKING_THREADS, "delta_py-look") as pool:
+        results = pool.map(lambda file: _check_vector(store, file["deletion_vector"]), listed)
+        for file, (path, size, result) in zip(listed, results, strict=True):
+            if result.state is not _FileState.SOUND:
+                can_repair = result.state is not _FileState.UNCHECKED
+                rows.append(_fault(snapshot, DELETION_VECTOR, path or file["path"], file | {"size": size}, result, can_repair))
+    return faults_table(rows)
 
 
-def _fault(snapshot: Snapshot, kind: str, path: str, file: dict[str, Any], look: _Look, can_repair: bool) -> dict[str, Any]:
+def _fault(
+    snapshot: Snapshot, kind: str, path: str, file: dict[str, Any], result: _CheckResult, can_repair: bool
+) -> dict[str, Any]:
+    """A row of FAULT_SCHEMA. path: of the faulty file. file: the data file's path, and the faulty file's size in bytes; rows:
+    those that the table loses with the data file, null if unknown."""
     return {
         "kind": kind,
         "path": path,
         "data_file": file["path"],
         "version": snapshot.version,
         "size": file["size"],
-        "reason": look.reason,
+        "reason": result.reason,
         "can_repair": can_repair,
         "rows_lost": file["rows"] if can_repair else 0,
     }
 
 
-def _look_at(store: ObjectStore, path: str, size: int) -> _Look:
+def _check_file(store: ObjectStore, path: str, size: int) -> _CheckResult:
+    """Whether a data file exists and has the size in bytes that the log says."""
     try:
         with store.open_input(path) as source:
             size_bytes = source.size()
     except FileNotFoundError:
-        return _Look(_Sight.MISSING, "it is missing; a repair takes it out of the table, and its rows are lost")
-    except _UNSEEN as error:
-        return _Look(_Sight.UNSEEN, f"it cannot be looked at: {error}")
+        return _CheckResult(_FileState.MISSING, "it is missing; a repair takes it out of the table, and its rows are lost")
+    except _UNCHECKABLE_ERRORS as error:
+        return _CheckResult(_FileState.UNCHECKED, f"it cannot be looked at: {error}")
     if size_bytes == size:
-        return _Look(_Sight.SOUND)
+        return _CheckResult(_FileState.SOUND)
     why = f"it has {size_bytes} bytes, and the log says {size}: it was cut short or replaced. Restore it from a backup"
-    return _Look(_Sight.WRONG, f"{why}; or, to give up its rows, delete it and repair the table")
+    return _CheckResult(_FileState.WRONG, f"{why}; or, to give up its rows, delete it and repair the table")
 
 
-def _look_at_pages(store: ObjectStore, path: str, size: int, count: Callable[[int], None]) -> _Look:
-    """count: is called with numbers of bytes, whose sum is the file's size. They are estimated from the rows that were read."""
-    counted = 0
+def _check_pages(store: ObjectStore, path: str, size: int, count: Callable[[int], None]) -> _CheckResult:
+    """Read all pages of a data file and compare them with their checksums. count: is called with numbers of bytes, whose sum is
+    the file's size. They are estimated from the rows that were read."""
+    counted_bytes = 0
 
     def count_rows(done: int, total: int) -> None:
-        nonlocal counted
-        share = size * done // max(1, total)
-        count(share - counted)
-        counted = share
+        nonlocal counted_bytes
+        done_bytes = size * done // max(1, total)
+        count(done_bytes - counted_bytes)
+        counted_bytes = done_bytes
 
     try:
         with store.open_input(path, size) as source:
             fault = page_fault(source, size, count_rows)
     except FileNotFoundError:
-        return _Look(_Sight.UNSEEN, "it was there, and was deleted before its pages were read. Run FSCK again")
-    except (*_UNSEEN, pa.ArrowNotImplementedError, MemoryError) as error:
-        return _Look(_Sight.UNSEEN, f"its pages cannot be looked at: {readable(str(error))}")
-    count(size - counted)
+        return _CheckResult(_FileState.UNCHECKED, "it was there, and was deleted before its pages were read. Run FSCK again")
+    except (*_UNCHECKABLE_ERRORS, pa.ArrowNotImplementedError, MemoryError) as error:
+        return _CheckResult(_FileState.UNCHECKED, f"its pages cannot be looked at: {readable(str(error))}")
+    count(size - counted_bytes)
     if fault is None:
-        return _Look(_Sight.SOUND)
+        return _CheckResult(_FileState.SOUND)
     why = f"its pages are damaged: {readable(fault)}. Restore it from a backup"
-    return _Look(_Sight.WRONG, f"{why}; or, to give up its rows, delete it and repair the table")
+    return _CheckResult(_FileState.WRONG, f"{why}; or, to give up its rows, delete it and repair the table")
 
 
-def _look_at_vector(store: ObjectStore, value: dict[str, Any]) -> tuple[str | None, int | None, _Look]:
+def _check_vector(store: ObjectStore, value: dict[str, Any]) -> tuple[str | None, int | None, _CheckResult]:
     """The path of the vector's file, None if it has none; its bytes by the log; and the result of the check."""
     path, size = None, value["sizeInBytes"]
     try:
@@ -268,10 +281,12 @@ def _look_at_vector(store: ObjectStore, value: dict[str, Any]) -> tuple[str | No
         read_deletion_vector(store, vector)
     except FileNotFoundError:
         why = "it is missing, and which rows of the data file are deleted is not known any more"
-        return path, size, _Look(_Sight.MISSING, f"{why}; a repair takes the data file out of the table, with all its rows")
+        reason = f"{why}; a repair takes the data file out of the table, with all its rows"
+        return path, size, _CheckResult(_FileState.MISSING, reason)
     except CorruptTableError as error:
         why = f"which rows of the data file are deleted cannot be told: {error.message}"
-        return path, size, _Look(_Sight.WRONG, f"{why} A repair takes the data file out of the table, with all its rows")
-    except _UNSEEN as error:
-        return path, size, _Look(_Sight.UNSEEN, f"it cannot be looked at: {error}")
-    return path, size, _Look(_Sight.SOUND)
+        reason = f"{why} A repair takes the data file out of the table, with all its rows"
+        return path, size, _CheckResult(_FileState.WRONG, reason)
+    except _UNCHECKABLE_ERRORS as error:
+        return path, size, _CheckResult(_FileState.UNCHECKED, f"it cannot be looked at: {error}")
+    return path, size, _CheckResult(_FileState.SOUND)

@@ -27,7 +27,7 @@ from delta_py.log.commit_reader import read_actions
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
 from delta_py.progress import progress
-from delta_py.repair.file_check import DELETION_VECTOR, FAULT_SCHEMA, faults_of, file_faults
+from delta_py.repair.file_check import DELETION_VECTOR, FAULT_SCHEMA, faults_table, file_faults
 from delta_py.repair.log_check import LogCheck, parts_of
 from delta_py.scan.file_groups import scan_files
 from delta_py.scan.planning import ScanOptions, plan_scan
@@ -37,7 +37,7 @@ from delta_py.write.data_files import WrittenFiles
 from delta_py.write.rewrite import removed
 
 _log = logging.getLogger("delta_py")
-_NAMED = 5
+_MOST_NAMED_FAULTS = 5  # in a message
 
 
 def fsck(store: ObjectStore, *, dry_run: bool = True, allow_data_loss: bool = False, check_data: bool = False) -> pa.Table:
@@ -51,17 +51,19 @@ def fsck(store: ObjectStore, *, dry_run: bool = True, allow_data_loss: bool = Fa
     """
     with progress("FSCK", "bytes" if check_data else "files"):
         check = LogCheck(store)
-        of_log = pa.Table.from_batches([faults_of(check.faults())], FAULT_SCHEMA)
-        of_files = FAULT_SCHEMA.empty_table() if check.snapshot is None else file_faults(check.snapshot, check_data=check_data)
-    faults = pa.concat_tables([of_log, of_files])
+        log_faults = pa.Table.from_batches([faults_table(check.faults())], FAULT_SCHEMA)
+        faults_of_files = FAULT_SCHEMA.empty_table()
+        if check.snapshot is not None:
+            faults_of_files = file_faults(check.snapshot, check_data=check_data)
+    faults = pa.concat_tables([log_faults, faults_of_files])
     if dry_run:
         return faults
     if check.snapshot is None:
         raise CorruptTableError(
-            f"The table at {store.root} cannot be repaired, as its newest version cannot be rebuilt: {_reasons(of_log)}. Nothing "
-            "was changed. Restore the files of the log from a backup."
+            f"The table at {store.root} cannot be repaired, as its newest version cannot be rebuilt: "
+            f"{_reasons_text(log_faults)}. Nothing was changed. Restore the files of the log from a backup."
         )
-    repairable = of_files.filter(of_files["can_repair"])
+    repairable = faults_of_files.filter(faults_of_files["can_repair"])
     if not allow_data_loss:
         _check_no_loss(store, faults.filter(faults["can_repair"]))
     if repairable.num_rows:
@@ -71,30 +73,31 @@ def fsck(store: ObjectStore, *, dry_run: bool = True, allow_data_loss: bool = Fa
         _remove_files(store, repairable["data_file"])
     unrepaired = faults.filter(pc.invert(faults["can_repair"]))
     if unrepaired.num_rows:
-        _log.warning("%s: %d faults cannot be repaired: %s", store.root, unrepaired.num_rows, _reasons(unrepaired))
+        _log.warning("%s: %d faults cannot be repaired: %s", store.root, unrepaired.num_rows, _reasons_text(unrepaired))
     return faults
 
 
-def _reasons(faults: pa.Table) -> str:
-    rows = faults.slice(0, _NAMED).to_pylist()
-    suffix = "" if faults.num_rows <= _NAMED else f"; and {faults.num_rows - _NAMED} more"
+def _reasons_text(faults: pa.Table) -> str:
+    """The first faults in words, for messages. faults: FAULT_SCHEMA."""
+    rows = faults.slice(0, _MOST_NAMED_FAULTS).to_pylist()
+    suffix = "" if faults.num_rows <= _MOST_NAMED_FAULTS else f"; and {faults.num_rows - _MOST_NAMED_FAULTS} more"
     return "; ".join(f"{row['path']}: {row['reason']}" for row in rows) + suffix
 
 
 def _check_no_loss(store: ObjectStore, faults: pa.Table) -> None:
-    """Raises DataFileError, unless it is certain that no rows are lost."""
-    losing = faults.filter(pc.fill_null(pc.not_equal(faults["rows_lost"], 0), True))
-    if not losing.num_rows:
+    """Raise DataFileError, unless it is certain that the repair of these faults loses no rows."""
+    losing_faults = faults.filter(pc.fill_null(pc.not_equal(faults["rows_lost"], 0), True))
+    if not losing_faults.num_rows:
         return
-    unknown = losing["rows_lost"].null_count
-    rows = pc.sum(losing["rows_lost"]).as_py() or 0
+    unknown = losing_faults["rows_lost"].null_count
+    rows = pc.sum(losing_faults["rows_lost"]).as_py() or 0
     losses = f"{rows} rows" + (f", and an unknown number for {unknown} more faults" if unknown else "")
     raise DataFileError(
-        f"A repair of the table at {store.root} would lose {losses}: {_reasons(losing)}. Nothing was changed. Restore the files "
-        "from a backup, or the table to a version whose files are all there; or allow that rows are lost (allow_data_loss=True, "
-        "in Spark allowDataLoss=True).",
+        f"A repair of the table at {store.root} would lose {losses}: {_reasons_text(losing_faults)}. Nothing was changed. "
+        "Restore the files from a backup, or the table to a version whose files are all there; or allow that rows are lost "
+        "(allow_data_loss=True, in Spark allowDataLoss=True).",
         error_class="DELTA_FILE_NOT_FOUND_DETAILED",
-        files=losing["path"].slice(0, 10).to_pylist(),
+        files=losing_faults["path"].slice(0, 10).to_pylist(),
         rows=rows,
     )
 
@@ -135,12 +138,12 @@ def _remove_files(store: ObjectStore, paths: pa.ChunkedArray) -> None:
     files = files.filter(pc.is_in(files["path"], faults["data_file"]))
     now_ms = time.time_ns() // 1_000_000
     removes = tuple(removed(file, now_ms=now_ms) for batch in files.to_batches() for file in scan_files(batch))
-    of_vectors = pc.sum(pc.equal(faults["kind"], DELETION_VECTOR)).as_py() or 0
+    vector_fault_count = pc.sum(pc.equal(faults["kind"], DELETION_VECTOR)).as_py() or 0
     metrics = {
         "numRemovedFiles": len(removes),
         "removedFilesSize": pc.sum(files["size"]).as_py() or 0,
-        "numMissingFiles": faults.num_rows - of_vectors,
-        "numMissingDeletionVectors": of_vectors,
+        "numMissingFiles": faults.num_rows - vector_fault_count,
+        "numMissingDeletionVectors": vector_fault_count,
     }
     transaction = Transaction(newest).read_files(remove.path for remove in removes).add(WrittenFiles(removes=removes))
     transaction.commit("FSCK", {}, metrics=metrics)

@@ -34,7 +34,8 @@ from delta_py.storage.store import ObjectStore
 
 COMMIT, CHECKPOINT, CHECKSUM, LAST_CHECKPOINT, COMPACTION = "commit", "checkpoint", "checksum", "lastCheckpoint", "compaction"
 _log = logging.getLogger("delta_py")
-_REBUILT = "the log before it exists, and a repair sets it aside and writes a new one"
+# The ends of the reasons of faults: what a repair does.
+_CAN_BE_REBUILT = "the log before it exists, and a repair sets it aside and writes a new one"
 _ONLY_COPY = "the log before it proves nothing, so it may be the only copy of what it holds, and stays: restore it from a backup"
 _BY_LOG = "The log before it agrees with the checkpoint, and a repair rewrites the checksum."
 
@@ -58,11 +59,16 @@ class LogCheck:
 
     def faults(self) -> list[dict[str, Any]]:
         """Rows of FAULT_SCHEMA. Raises TableNotFoundError, UnsupportedTableFeatureError; OSError if the log cannot be read."""
-        return [*self._checkpoints(), *self._commits(), *self._state(), *self._hint()]
+        return [
+            *self._find_checkpoint_faults(),
+            *self._find_commit_faults(),
+            *self._find_state_faults(),
+            *self._find_hint_faults(),
+        ]
 
     # ------------------------------------------------------------ commits
 
-    def _commits(self) -> Iterator[dict[str, Any]]:
+    def _find_commit_faults(self) -> Iterator[dict[str, Any]]:
         """Faults for gaps in the commits, and for commits of 0 bytes. Versions after a gap can be read from the next checkpoint
         on.
         """
@@ -86,8 +92,8 @@ class LogCheck:
                 why = "it has 0 bytes: what it did is lost, if it did anything. Restore it from a backup"
                 yield _fault(COMMIT, file.path, version, why, size=0)
 
-    def _state(self) -> Iterator[dict[str, Any]]:
-        """The newest version, and its checksum."""
+    def _find_state_faults(self) -> Iterator[dict[str, Any]]:
+        """Rebuild the newest version, and yield the faults of its last commit, its compactions and its checksum."""
         try:
             self.snapshot = self.state_at(None)
             check_newest(self.store, self.snapshot.version)
@@ -101,34 +107,34 @@ class LogCheck:
             CommitReader(self.store, uses_cache=False).check_whole(last_commit, each_line=True)
         except CorruptTableError as error:  # of a version that a checkpoint holds
             yield _fault(COMMIT, last_commit.path, version, f"no writer follows it: {error.message}", size=last_commit.size_bytes)
-        yield from self._compactions(self.snapshot)
+        yield from self._find_compaction_faults(self.snapshot)
         if version not in self.wrong_checksums and self.snapshot.segment.last_commit.size_bytes:
-            yield from self._checksum(self.snapshot, self.listing.checksums.get(version))
+            yield from self._find_checksum_faults(self.snapshot, self.listing.checksums.get(version))
 
     def state_at(self, version: int | None, without: Checkpoint | None = None) -> Snapshot:
         """A version (None: the newest) without its checksum, compactions, the broken checkpoints, and one additional checkpoint.
         Reads all of its files. Raises CorruptTableError if it cannot be rebuilt like this.
         """
-        unusable = {file.path for other in self.broken for file in other.files}
+        unusable = {file.path for broken_checkpoint in self.broken for file in broken_checkpoint.files}
         unusable |= set() if without is None else {file.path for file in without.files}
         segment = load_segment(self.store, version, unusable=frozenset(unusable))
         snapshot = Snapshot.of_segment(self.store, replace(segment, checksum=None, compactions=()))
         assert snapshot.num_files >= 0  # counting reads the whole list of files, so damage in the log raises here
         return snapshot
 
-    def _compactions(self, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
+    def _find_compaction_faults(self, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
         """Compare each compaction that the newest version is read from with the commits that it replaces."""
-        segment, expected = load_segment(self.store), _totals(snapshot)
+        segment, expected = load_segment(self.store), _count_files_and_bytes(snapshot)
         file = self.listing.checksums.get(snapshot.version)
         checksum = None if file is None else read_checksum(self.store, file)
         for compaction in segment.compactions:
             with_compaction = replace(segment, checksum=None, compactions=(compaction,), checkpoint=snapshot.segment.checkpoint)
             try:
-                if _totals(Snapshot.of_segment(self.store, with_compaction)) == expected:
+                if _count_files_and_bytes(Snapshot.of_segment(self.store, with_compaction)) == expected:
                     continue
             except CorruptTableError as error:
                 _log.debug("%s cannot be read: %s", compaction.path, error.message)
-            can_repair = checksum is not None and _difference(snapshot, checksum) is None
+            can_repair = checksum is not None and _find_difference(snapshot, checksum) is None
             if can_repair:
                 self.wrong_compactions.append(compaction.path)
             conclusion = "which of them is right is not known"
@@ -139,7 +145,7 @@ class LogCheck:
 
     # ------------------------------------------------------------ checksums
 
-    def _checksum(self, snapshot: Snapshot, file: LogFile | None) -> Iterator[dict[str, Any]]:
+    def _find_checksum_faults(self, snapshot: Snapshot, file: LogFile | None) -> Iterator[dict[str, Any]]:
         """The fault of the version's checksum, if it has one. file: None if the version has no checksum.
 
         A damaged checksum is rewritten. A sound one that contradicts the log may be right: then commits have lost rows, and their
@@ -152,7 +158,7 @@ class LogCheck:
             if self.listing.checksums:  # else no writer writes checksums to this table
                 why = "the newest version has none, as versions before have"
         elif (why := damage_of(self.store, file)) is None and (checksum := read_checksum(self.store, file)) is not None:
-            why, is_sound = _difference(snapshot, checksum), True
+            why, is_sound = _find_difference(snapshot, checksum), True
         if why is None:
             return
         if is_sound and not self._proves(snapshot):
@@ -165,49 +171,51 @@ class LogCheck:
 
     # ------------------------------------------------------------ checkpoints
 
-    def _checkpoints(self) -> Iterator[dict[str, Any]]:
-        """From old to new, because a newer one is compared with older ones that are already checked."""
+    def _find_checkpoint_faults(self) -> Iterator[dict[str, Any]]:
+        """Faults of the checkpoints, from old to new: a newer one is compared with older ones that are already checked."""
         newest = self.listing.checkpoints[0] if self.listing.checkpoints else None
         for checkpoint in reversed(self.listing.checkpoints):
-            yield from self._checkpoint(checkpoint, is_newest=checkpoint is newest)
+            yield from self._check_checkpoint(checkpoint, is_newest=checkpoint is newest)
         for version, part_count, count in self.listing.incomplete:
-            path, can_repair = f"{LOG_DIRECTORY}/{version:020d}.checkpoint", self._rebuilt(version) is not None
+            path, can_repair = f"{LOG_DIRECTORY}/{version:020d}.checkpoint", self._rebuild_if_possible(version) is not None
             if can_repair:
                 self.incomplete.append(version)
-            why = f"it has {part_count} of {count} parts; {_REBUILT if can_repair else _ONLY_COPY}"
+            why = f"it has {part_count} of {count} parts; {_CAN_BE_REBUILT if can_repair else _ONLY_COPY}"
             yield _fault(CHECKPOINT, path, version, why, can_repair=can_repair)
 
-    def _checkpoint(self, checkpoint: Checkpoint, *, is_newest: bool) -> Iterator[dict[str, Any]]:
-        """The newest is compared with the log before it even if its checksum agrees with it. Two of checkpoint, checksum and log
-        must agree to prove the third wrong.
+    def _check_checkpoint(self, checkpoint: Checkpoint, *, is_newest: bool) -> Iterator[dict[str, Any]]:
+        """Faults of one checkpoint, or of the version checksum that contradicts it. The newest checkpoint is compared with the
+        log before it even if its checksum agrees with it. Two of checkpoint, checksum and log must agree to prove the third
+        wrong.
         """
         version, file = checkpoint.version, self.listing.checksums.get(checkpoint.version)
         checksum = None if file is None else read_checksum(self.store, file)
-        # recorded: the fault by the version checksum or by what fault_of uses instead. by_log: the fault by the log before.
-        by_log, rebuilt = None, None
+        # fault_of_record: the fault by the version checksum, or by what fault_of uses instead. fault_of_log: the fault by the log
+        # before the checkpoint.
+        fault_of_log, rebuilt = None, None
         try:  # the clock stands still, so that no comparison has a time limit
             if checksum is not None or is_newest:
-                recorded = fault_of(self.store, checkpoint, self.listing, clock=lambda: 0.0)
+                fault_of_record = fault_of(self.store, checkpoint, self.listing, clock=lambda: 0.0)
             else:
-                recorded = _unreadable(self.store, checkpoint)
-            if is_newest or recorded is not None:
-                rebuilt = self._rebuilt(version, checkpoint)
+                fault_of_record = _find_missing_actions(self.store, checkpoint)
+            if is_newest or fault_of_record is not None:
+                rebuilt = self._rebuild_if_possible(version, checkpoint)
             if rebuilt is not None and self._proves(rebuilt):
                 # None: not compared. Empty: the checkpoint agrees with the log.
-                by_log = fault_by_log(self.store, checkpoint, self.listing, clock=lambda: 0.0) or ""
+                fault_of_log = fault_by_log(self.store, checkpoint, self.listing, clock=lambda: 0.0) or ""
         except CorruptTableError as error:
-            yield self._broken(checkpoint, error.message, can_repair=True)
+            yield self._report_broken(checkpoint, error.message, can_repair=True)
             return
-        if by_log:
-            agrees = rebuilt is not None and checksum is not None and _difference(rebuilt, checksum) is None
-            yield self._broken(checkpoint, by_log, can_repair=agrees)
-        elif recorded is not None and by_log is None:  # the log before cannot confirm the fault
-            yield self._broken(checkpoint, recorded, can_repair=False)
-        elif checksum is not None or by_log is not None:
+        if fault_of_log:
+            is_confirmed = rebuilt is not None and checksum is not None and _find_difference(rebuilt, checksum) is None
+            yield self._report_broken(checkpoint, fault_of_log, can_repair=is_confirmed)
+        elif fault_of_record is not None and fault_of_log is None:  # the log before cannot confirm the fault
+            yield self._report_broken(checkpoint, fault_of_record, can_repair=False)
+        elif checksum is not None or fault_of_log is not None:
             self._proven.add(version)
-            if recorded is not None and checksum is not None:  # checkpoint and log agree, so the checksum is wrong
+            if fault_of_record is not None and checksum is not None:  # checkpoint and log agree, so the checksum is wrong
                 self.wrong_checksums.append(version)
-                yield _fault(CHECKSUM, checksum.path, version, f"{recorded} {_BY_LOG}", can_repair=True)
+                yield _fault(CHECKSUM, checksum.path, version, f"{fault_of_record} {_BY_LOG}", can_repair=True)
 
     def _proves(self, rebuilt: Snapshot | None) -> bool:
         """Whether the base of a rebuilt version can prove a contradicting record wrong: all commits, or an older checkpoint that
@@ -218,17 +226,18 @@ class LogCheck:
         base = rebuilt.segment.checkpoint
         return base is None or base.version in self._proven
 
-    def _broken(self, checkpoint: Checkpoint, why: str, *, can_repair: bool) -> dict[str, Any]:
-        """can_repair: false also if the version cannot be rebuilt without the checkpoint."""
+    def _report_broken(self, checkpoint: Checkpoint, why: str, *, can_repair: bool) -> dict[str, Any]:
+        """The fault of a checkpoint, which is noted for the repair. can_repair: whether it is proven wrong; it stays in any case
+        if the version cannot be rebuilt without it."""
         path, size = checkpoint.files[0].path, sum(file.size_bytes for file in checkpoint.files)
-        if can_repair and self._rebuilt(checkpoint.version, checkpoint) is not None:
+        if can_repair and self._rebuild_if_possible(checkpoint.version, checkpoint) is not None:
             self.broken.append(checkpoint)
-            return _fault(CHECKPOINT, path, checkpoint.version, f"{why}; {_REBUILT}", can_repair=True, size=size)
+            return _fault(CHECKPOINT, path, checkpoint.version, f"{why}; {_CAN_BE_REBUILT}", can_repair=True, size=size)
         self._distrusted.add(checkpoint.version)
         self.has_doubts = True
         return _fault(CHECKPOINT, path, checkpoint.version, f"{why}; {_ONLY_COPY}", size=size)
 
-    def _rebuilt(self, version: int, without: Checkpoint | None = None) -> Snapshot | None:
+    def _rebuild_if_possible(self, version: int, without: Checkpoint | None = None) -> Snapshot | None:
         """As state_at; None if the version cannot be rebuilt like this."""
         try:
             return self.state_at(version, without)
@@ -237,8 +246,9 @@ class LogCheck:
 
     # ------------------------------------------------------------ _last_checkpoint
 
-    def _hint(self) -> Iterator[dict[str, Any]]:
-        """The fault of _last_checkpoint, if it has one."""
+    def _find_hint_faults(self) -> Iterator[dict[str, Any]]:
+        """The fault of _last_checkpoint, if it has one. This file is a hint for readers: it says which checkpoint is the
+        newest."""
         try:
             size = len(self.store.read_range(LAST_CHECKPOINT_PATH, 0, 1 << 20))
         except FileNotFoundError:
@@ -287,11 +297,12 @@ def _fault(
     size: int | None = None,
     rows_lost: int | None = 0,
 ) -> dict[str, Any]:
+    """A row of FAULT_SCHEMA. rows_lost: None if the number of rows that a repair loses is unknown."""
     row = {"kind": kind, "path": path, "version": version, "size": size}
     return {**row, "reason": reason, "can_repair": can_repair, "rows_lost": rows_lost}
 
 
-def _unreadable(store: ObjectStore, checkpoint: Checkpoint) -> str | None:
+def _find_missing_actions(store: ObjectStore, checkpoint: Checkpoint) -> str | None:
     """Read all parts and sidecars of a checkpoint. Returns its fault if it has no protocol or no metadata, otherwise None. Raises
     CorruptTableError if it cannot be read.
     """
@@ -310,17 +321,17 @@ def _file_count(store: ObjectStore, checkpoint: Checkpoint) -> int | None:
         return None
 
 
-def _totals(snapshot: Snapshot) -> tuple[int, int]:
+def _count_files_and_bytes(snapshot: Snapshot) -> tuple[int, int]:
     """The number of files, and their bytes."""
     sizes = [(batch.files.num_rows, pc.sum(batch.files["size"]).as_py() or 0) for batch in snapshot.file_batches()]
     return sum(count for count, _ in sizes), sum(size for _, size in sizes)
 
 
-def _difference(snapshot: Snapshot, checksum: VersionChecksum) -> str | None:
+def _find_difference(snapshot: Snapshot, checksum: VersionChecksum) -> str | None:
     """The first difference between a checksum and the log, or None."""
     fault = checksum.state_fault(snapshot.protocol, snapshot.metadata)
     if fault is None:
-        fault = checksum.files_fault(*_totals(snapshot))
+        fault = checksum.files_fault(*_count_files_and_bytes(snapshot))
     if fault is not None:
         return fault.message
     if checksum.set_transactions is not None:

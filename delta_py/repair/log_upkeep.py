@@ -35,14 +35,15 @@ def write_checksum(snapshot: Snapshot) -> bool:
     that may not be written to, CorruptTableError when its state cannot be rebuilt, OSError.
     """
     writer = LogWriter(snapshot.store, snapshot.config)
-    present = snapshot.segment.checksum
-    if present is not None and present.size_bytes:
+    checksum_file = snapshot.segment.checksum
+    if checksum_file is not None and checksum_file.size_bytes:
         return False
-    writer.replace_checksum(snapshot.version, counted_checksum(snapshot, _actions_of(snapshot)).to_bytes())
+    writer.replace_checksum(snapshot.version, counted_checksum(snapshot, _read_actions(snapshot)).to_bytes())
     return True
 
 
-def _actions_of(snapshot: Snapshot) -> Sequence[Action]:
+def _read_actions(snapshot: Snapshot) -> Sequence[Action]:
+    """The actions of the version's own commit; none if the commit does not exist any more."""
     try:
         return read_actions(snapshot.store, snapshot.version)
     except LogFileNotFoundError:  # the version exists only in a checkpoint
@@ -70,12 +71,12 @@ def compact_log(snapshot: Snapshot, start: int | None = None, end: int | None = 
     if first >= last:
         return None
     commits = list_log(snapshot.store, first, last).commits
-    missing = next((version for version in range(first, last + 1) if version not in commits), None)
-    if missing is not None:
+    missing_version = next((version for version in range(first, last + 1) if version not in commits), None)
+    if missing_version is not None:
         raise VersionNotFoundError(
-            f"The log of the table at {snapshot.table_root} has no commit of version {missing}, so the versions {first} to "
-            f"{last} cannot be compacted. Nothing was changed. Give versions that the history shows.",
-            version=missing,
+            f"The log of the table at {snapshot.table_root} has no commit of version {missing_version}, so the "
+            f"versions {first} to {last} cannot be compacted. Nothing was changed. Give versions that the history shows.",
+            version=missing_version,
         )
     data = compact(snapshot.store, first, last)
     if data is None:

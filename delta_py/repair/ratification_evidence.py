@@ -25,6 +25,8 @@ from delta_py.log.coordination import GROUP
 
 
 class Standing(Enum):
+    """Whether the ledger has ratified a staged commit, as far as the files tell."""
+
     RATIFIED = "ratified"
     REJECTED = "rejected"
     UNKNOWN = "unknown"
@@ -32,6 +34,8 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
+    """Whether a staged commit was ratified, and how that is known. why: the evidence, for messages."""
+
     standing: Standing
     why: str
 
@@ -55,7 +59,7 @@ class Group:
         if value is None:
             return None
         try:
-            participants = [(each["tableId"], each["version"]) for each in value.get("participants") or ()]
+            participants = [(participant["tableId"], participant["version"]) for participant in value.get("participants") or ()]
             if isinstance(value["transactionId"], str) and all(isinstance(t, str) and type(v) is int for t, v in participants):
                 return cls(value["transactionId"], tuple(sorted(participants)))
         except (AttributeError, KeyError, TypeError):
@@ -70,8 +74,11 @@ class Group:
         """Whether it is another attempt of the same transaction, started after the other one failed."""
         if self.transaction != other.transaction or len(self.participants) != len(other.participants):
             return False
-        pairs = list(zip(self.participants, other.participants, strict=True))
-        return self != other and all(ours[0] == theirs[0] and ours[1] >= theirs[1] for ours, theirs in pairs)
+        is_same_or_later = all(
+            table == other_table and version >= other_version
+            for (table, version), (other_table, other_version) in zip(self.participants, other.participants, strict=True)
+        )
+        return self != other and is_same_or_later
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,14 +103,14 @@ class StagedCommit:
 
     @property
     def timestamp_ms(self) -> int | None:
-        return _int(self.info.get("inCommitTimestamp"))
+        return _integer_or_none(self.info.get("inCommitTimestamp"))
 
     @property
     def known_version(self) -> int | None:
         """A version that its writer has read; None if the commit does not show it. The commits of a transaction to one table
         build on each other, so only the version that the first one has read existed by then.
         """
-        read = _int(self.info.get("readVersion"))
+        read = _integer_or_none(self.info.get("readVersion"))
         if read is None or read >= self.version:
             return None
         if self.group is None:
@@ -113,6 +120,7 @@ class StagedCommit:
 
     @property
     def is_draft(self) -> bool:
+        """Whether it is the draft of a transaction over several tables (see Group)."""
         return self.group is not None and not self.group.participants
 
 
@@ -126,12 +134,11 @@ class ChecksumEvidence:
 
 @dataclass(frozen=True, slots=True)
 class TableEvidence:
-    """path: for messages. published: the table's newest version that is certain. published_ms: its in-commit timestamp.
-    checksums: the version checksums of later versions, by version.
-    groups: the transactions of those versions up to `published` that staged commits, of any table, name as parts of their
-    transaction, by version; None for a commit outside of a transaction. A version whose commit file is gone is left out.
-    published_txn_ids: the txnIds of the versions up to `published`, after the oldest version that a writer of a staged commit is
-    known to have read.
+    """What the files of one table show. path: for messages. published: the table's newest version that is certain. published_ms:
+    its in-commit timestamp. checksums: the version checksums of later versions, by version. groups: the transactions of those
+    versions up to `published` that staged commits, of any table, name as parts of their transaction, by version; None for a
+    commit outside of a transaction. A version whose commit file is gone is left out. published_txn_ids: the txnIds of the
+    versions up to `published`, after the oldest version that a writer of a staged commit is known to have read.
     """
 
     table_id: str
@@ -145,14 +152,18 @@ class TableEvidence:
 
 
 class Settlement:
-    """tables: each once. Raises CorruptTableError if the files contradict each other, or lack a commit that was ratified."""
+    """Decides for each staged commit whether it was ratified. tables: each once. Raises CorruptTableError if the files contradict
+    each other, or lack a commit that was ratified.
+
+    _commits_at: the staged commits by table id and version. _has_changed: the last pass over the rules has decided something.
+    """
 
     def __init__(self, tables: Sequence[TableEvidence]) -> None:
         self._tables = {table.table_id: table for table in tables}
-        self._at: dict[tuple[str, int], list[StagedCommit]] = defaultdict(list)
+        self._commits_at: dict[tuple[str, int], list[StagedCommit]] = defaultdict(list)
         for table in tables:
             for commit in table.staged:
-                self._at[table.table_id, commit.version].append(commit)
+                self._commits_at[table.table_id, commit.version].append(commit)
         self._verdicts = {commit: _UNKNOWN for table in tables for commit in table.staged}
         self._groups = {commit.group for commit in self._verdicts if commit.group is not None and not commit.is_draft}
         # By table id: the newest version that was certainly ratified, and why. It may be unknown which commit that version is.
@@ -164,7 +175,7 @@ class Settlement:
             self._reject_published(table)
             self._note_checksums(table)
             self._note_what_writers_saw(table)
-        self._settle()
+        self._apply_rules()
 
     # ------------------------------------------------------------ queries and decisions
 
@@ -183,9 +194,11 @@ class Settlement:
         return Verdict(Standing.UNKNOWN, why)
 
     def unknown(self) -> list[StagedCommit]:
+        """The commits that may or may not have been ratified."""
         return [commit for commit, verdict in self._verdicts.items() if verdict.standing is Standing.UNKNOWN]
 
     def published(self, table_id: str) -> int:
+        """The table's newest version that is certain."""
         return self._tables[table_id].published
 
     def ratified(self, table_id: str) -> list[StagedCommit]:
@@ -197,15 +210,15 @@ class Settlement:
         return commits
 
     def take(self, commit: StagedCommit) -> None:
-        """Count it as ratified, and everything that follows from that. Raises InvalidOptionError for a rejected commit."""
+        """Count a commit as ratified, and everything that follows from that. Raises InvalidOptionError for a rejected commit."""
         verdict = self._verdicts[commit]
         if verdict.standing is Standing.REJECTED or commit.fault is not None:
-            raise _cannot_take(commit, self._path(commit), commit.fault or verdict.why)
+            raise _take_error(commit, self._path(commit), commit.fault or verdict.why)
         try:
             self._decide(commit, Standing.RATIFIED, "the caller takes it")
-            self._settle()
+            self._apply_rules()
         except CorruptTableError as error:
-            raise _cannot_take(commit, self._path(commit), error.message) from error
+            raise _take_error(commit, self._path(commit), error.message) from error
 
     def give_up(self, table_ids: Collection[str]) -> None:
         """Count the undecided commits of these tables as rejected, and everything that follows from that.
@@ -216,7 +229,7 @@ class Settlement:
             for commit in self.unknown():
                 if commit.table_id in table_ids and commit.version > self._ratified_up_to[commit.table_id][0]:
                     self._decide(commit, Standing.REJECTED, "the caller gives it up")
-            self._settle()
+            self._apply_rules()
         except CorruptTableError as error:
             what = f"The commits that were not taken cannot be given up: {error.message} Nothing was done."
             raise InvalidOptionError(what, option="take") from error
@@ -224,11 +237,10 @@ class Settlement:
     # ------------------------------------------------------------ facts from the start
 
     def _reject_drafts(self) -> None:
-        """Reject drafts. A transaction over tables stages drafts while it is open, and stages its commits again when it ends.
-        """
-        in_groups = {commit.txn_id for commit in self._verdicts if commit.group is not None and not commit.is_draft}
+        """Reject drafts. A transaction over tables stages drafts while it is open, and stages its commits again when it ends."""
+        txn_ids_of_groups = {commit.txn_id for commit in self._verdicts if commit.group is not None and not commit.is_draft}
         for commit in self._verdicts:
-            if commit.is_draft or (commit.group is None and commit.txn_id is not None and commit.txn_id in in_groups):
+            if commit.is_draft or (commit.group is None and commit.txn_id is not None and commit.txn_id in txn_ids_of_groups):
                 self._decide(commit, Standing.REJECTED, "it is the draft of a transaction over tables")
 
     def _reject_earlier_attempts(self) -> None:
@@ -240,6 +252,8 @@ class Settlement:
                 self._decide(commit, Standing.REJECTED, "its transaction was tried again later, at other versions")
 
     def _reject_published(self, table: TableEvidence) -> None:
+        """Reject commits that are published as an earlier version. A commit may be tried at several versions, and is ratified
+        once."""
         for commit in table.staged:
             if commit.txn_id in table.published_txn_ids:
                 self._decide(commit, Standing.REJECTED, "the same commit is published as an earlier version")
@@ -249,38 +263,40 @@ class Settlement:
         can be that version.
         """
         for version, checksum in table.checksums.items():
-            self._raise_to(table.table_id, version, "its version checksum exists")
-            for commit in self._possible(table.table_id, version):
-                if not _agree(checksum.txn_id, commit.txn_id) or not _agree(checksum.timestamp_ms, commit.timestamp_ms):
+            self._note_ratified(table.table_id, version, "its version checksum exists")
+            for commit in self._possible_commits(table.table_id, version):
+                has_same_id = _may_be_equal(checksum.txn_id, commit.txn_id)
+                if not has_same_id or not _may_be_equal(checksum.timestamp_ms, commit.timestamp_ms):
                     self._decide(commit, Standing.REJECTED, "the version checksum is that of another commit")
 
     def _note_what_writers_saw(self, table: TableEvidence) -> None:
+        """A writer reads only ratified versions, so the versions that the writers of staged commits have read were ratified."""
         for commit in table.staged:
             if commit.known_version is not None:
-                self._raise_to(table.table_id, commit.known_version, f"the writer of {commit.names[0]} has read it")
+                self._note_ratified(table.table_id, commit.known_version, f"the writer of {commit.names[0]} has read it")
 
     # ------------------------------------------------------------ conclusions, until none is new
 
-    def _settle(self) -> None:
+    def _apply_rules(self) -> None:
         """Apply all rules again until none decides anything more."""
         self._has_changed = True
         while self._has_changed:
             self._has_changed = False
             for table in self._tables.values():
-                self._settle_versions(table)
-                self._settle_attempts(table)
-                self._settle_times(table)
+                self._apply_version_rule(table)
+                self._apply_attempt_rule(table)
+                self._apply_time_rule(table)
             for group in self._groups:
-                self._settle_group(group)
+                self._apply_group_rule(group)
 
-    def _settle_versions(self, table: TableEvidence) -> None:
+    def _apply_version_rule(self, table: TableEvidence) -> None:
         """Each version has one commit, and follows the version before. If no staged commit can be a version, no later version was
         ratified.
         """
         newest, reason = self._ratified_up_to[table.table_id]
         expected = table.published + 1  # the first version for which no possible commit was seen yet
         for version in sorted({commit.version for commit in table.staged}):
-            possible = self._possible(table.table_id, version)
+            possible = self._possible_commits(table.table_id, version)
             if version > expected:
                 for commit in possible:
                     self._decide(commit, Standing.REJECTED, f"no staged commit could be version {expected}, which comes before")
@@ -301,26 +317,26 @@ class Settlement:
                 version=expected,
             )
 
-    def _settle_attempts(self, table: TableEvidence) -> None:
+    def _apply_attempt_rule(self, table: TableEvidence) -> None:
         """A commit that was tried at several versions is one of them. Protocol: Commit Provenance Information."""
         ratified = {commit.txn_id: commit for commit in table.staged if self._verdicts[commit].standing is Standing.RATIFIED}
         for commit in table.staged:
-            other = None if commit.txn_id is None else ratified.get(commit.txn_id)
-            if other is not None and other is not commit:
-                self._decide(commit, Standing.REJECTED, f"the same commit is version {other.version}")
+            ratified_commit = None if commit.txn_id is None else ratified.get(commit.txn_id)
+            if ratified_commit is not None and ratified_commit is not commit:
+                self._decide(commit, Standing.REJECTED, f"the same commit is version {ratified_commit.version}")
 
-    def _settle_times(self, table: TableEvidence) -> None:
+    def _apply_time_rule(self, table: TableEvidence) -> None:
         """In-commit timestamps grow from version to version. Protocol: In-Commit Timestamps."""
         for commit in table.staged:
             if self._verdicts[commit].standing is not Standing.UNKNOWN or commit.timestamp_ms is None:
                 continue
-            previous_ms, next_ms = (self._time_of(table, version) for version in (commit.version - 1, commit.version + 1))
+            previous_ms, next_ms = (self._timestamp_of(table, version) for version in (commit.version - 1, commit.version + 1))
             if (previous_ms is not None and commit.timestamp_ms <= previous_ms) or (
                 next_ms is not None and commit.timestamp_ms >= next_ms
             ):
                 self._decide(commit, Standing.REJECTED, "its in-commit timestamp does not fit between its neighbours")
 
-    def _settle_group(self, group: Group) -> None:
+    def _apply_group_rule(self, group: Group) -> None:
         """A transaction is ratified with all of its commits, or with none."""
         verdicts = [self._verdict_of(group, table_id, version) for table_id, version in group.participants]
         ratified = next((verdict.why for verdict in verdicts if verdict.standing is Standing.RATIFIED), None)
@@ -330,12 +346,12 @@ class Settlement:
         for table_id, version in group.participants:
             if table_id not in self._tables:
                 continue
-            group_commits = [commit for commit in self._possible(table_id, version) if commit.group == group]
+            group_commits = [commit for commit in self._possible_commits(table_id, version) if commit.group == group]
             if rejected is not None:
                 for commit in group_commits:
                     self._decide(commit, Standing.REJECTED, f"its transaction was not ratified: {rejected}")
             elif ratified is not None:
-                self._raise_to(table_id, version, f"its transaction was: {ratified}")
+                self._note_ratified(table_id, version, f"its transaction was: {ratified}")
                 if len(group_commits) == 1:
                     self._decide(group_commits[0], Standing.RATIFIED, f"its transaction was ratified: {ratified}")
 
@@ -349,7 +365,7 @@ class Settlement:
             if table.groups[version] == group:
                 return Verdict(Standing.RATIFIED, f"{where} is a part of it")
             return Verdict(Standing.REJECTED, f"{where} is another commit")
-        group_commits = [commit for commit in self._at[table_id, version] if commit.group == group]
+        group_commits = [commit for commit in self._commits_at[table_id, version] if commit.group == group]
         standings = {self._verdicts[commit].standing for commit in group_commits}
         if Standing.RATIFIED in standings:
             return Verdict(Standing.RATIFIED, f"{where} is a part of it")
@@ -361,13 +377,13 @@ class Settlement:
 
     def _decide(self, commit: StagedCommit, standing: Standing, why: str) -> None:
         """Record the verdict. Raises CorruptTableError if it contradicts an earlier one."""
-        present = self._verdicts[commit]
-        if present.standing is standing:
+        previous = self._verdicts[commit]
+        if previous.standing is standing:
             return
-        if present.standing is not Standing.UNKNOWN:
+        if previous.standing is not Standing.UNKNOWN:
             raise CorruptTableError(
                 f"The staged commit {commit.names[0]} of the table at {self._path(commit)} was ratified and was not: "
-                f"{present.why}; {why}. Restore the files of its _delta_log from a backup.",
+                f"{previous.why}; {why}. Restore the files of its _delta_log from a backup.",
                 version=commit.version,
             )
         if standing is Standing.RATIFIED and commit.fault is not None:
@@ -379,23 +395,25 @@ class Settlement:
         self._verdicts[commit] = Verdict(standing, why)
         self._has_changed = True
         if standing is Standing.RATIFIED:
-            self._raise_to(commit.table_id, commit.version, f"{commit.names[0]} was")
+            self._note_ratified(commit.table_id, commit.version, f"{commit.names[0]} was")
 
-    def _raise_to(self, table_id: str, version: int, why: str) -> None:
-        """The version was ratified, and so were all before it."""
+    def _note_ratified(self, table_id: str, version: int, why: str) -> None:
+        """Record that the version was ratified, and so were all before it. why: the evidence."""
         if version > self._ratified_up_to[table_id][0]:
             self._ratified_up_to[table_id] = version, why
             self._has_changed = True
 
-    def _possible(self, table_id: str, version: int) -> list[StagedCommit]:
+    def _possible_commits(self, table_id: str, version: int) -> list[StagedCommit]:
         """The staged commits of a version that are not rejected."""
-        return [commit for commit in self._at[table_id, version] if self._verdicts[commit].standing is not Standing.REJECTED]
+        commits = self._commits_at[table_id, version]
+        return [commit for commit in commits if self._verdicts[commit].standing is not Standing.REJECTED]
 
     def _ratified_at(self, table_id: str, version: int) -> StagedCommit | None:
-        staged = self._at.get((table_id, version), ())
+        """The staged commit that was ratified as a version; None if that is not known."""
+        staged = self._commits_at.get((table_id, version), ())
         return next((commit for commit in staged if self._verdicts[commit].standing is Standing.RATIFIED), None)
 
-    def _time_of(self, table: TableEvidence, version: int) -> int | None:
+    def _timestamp_of(self, table: TableEvidence, version: int) -> int | None:
         """The in-commit timestamp of a version; None if it is not known which commit the version is."""
         if version == table.published:
             return table.published_ms
@@ -403,19 +421,21 @@ class Settlement:
         return None if ratified is None else ratified.timestamp_ms
 
     def _path(self, commit: StagedCommit) -> str:
+        """The path of the commit's table."""
         return self._tables[commit.table_id].path
 
 
-def _int(value: Any) -> int | None:
+def _integer_or_none(value: Any) -> int | None:
     return value if type(value) is int else None
 
 
-def _agree(one: Any, other: Any) -> bool:
+def _may_be_equal(first: Any, second: Any) -> bool:
     """Whether two values are equal. An unknown value agrees with all others."""
-    return one is None or other is None or one == other
+    return first is None or second is None or first == second
 
 
-def _cannot_take(commit: StagedCommit, path: str, why: str) -> InvalidOptionError:
+def _take_error(commit: StagedCommit, path: str, why: str) -> InvalidOptionError:
+    """The error for a commit that cannot count as ratified. path: of its table."""
     return InvalidOptionError(
         f"The staged commit {commit.names[0]} of the table at {path} cannot be taken: {why}. Nothing was done.", option="take"
     )

@@ -52,9 +52,9 @@ from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.storage.store_options import StorageOptions
 from delta_py.threads import in_threads
 
-_THREADS, _NAME = 8, "delta_py-rebuild"
-_NAMED = 10  # paths or commits that a message names at most
-_LOOKS = 5
+_THREADS, _THREAD_NAME = 8, "delta_py-rebuild"
+_MOST_NAMED = 10  # paths or commits that a message names at most
+_READ_ATTEMPTS = 5
 """Attempts to read a table while a program that still runs publishes its commits."""
 
 
@@ -74,8 +74,9 @@ class StagedFinding:
 
 @dataclass(frozen=True, slots=True)
 class TableFinding:
-    """published: the newest version whose commit is published in the log. version: the newest that the rebuilt ledger has, or
-    would have. is_known: the ledger knows the table already, and nothing is decided about it.
+    """The part of the report about one table. published: the newest version whose commit is published in the log. version: the
+    newest that the rebuilt ledger has, or would have. is_known: the ledger knows the table already, and nothing is decided about
+    it.
     """
 
     path: str
@@ -87,7 +88,8 @@ class TableFinding:
 
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
-    """identity: of the lost ledger, and of the rebuilt one. tables: in the order in which they were named."""
+    """The result of rebuild_ledger. identity: of the lost ledger, and of the rebuilt one. tables: in the order in which they were
+    named."""
 
     identity: str
     tables: tuple[TableFinding, ...]
@@ -125,7 +127,7 @@ def rebuild_ledger(
     """
     # Without a coordinator: the ledger of these tables is lost, so they are read by their files alone.
     options = {name: value for name, value in (storage_options or {}).items() if not name.lower().startswith(OPTION)}
-    paths = _checked(tables, take)
+    paths = _check_paths(tables, take)
     with storage_failures(", ".join(paths)):
         return _rebuild(url, paths, take or {}, options, dry_run=dry_run)
 
@@ -133,20 +135,22 @@ def rebuild_ledger(
 def _rebuild(
     url: str, paths: Sequence[str], take: Mapping[str, Sequence[str]], options: Mapping[str, str], *, dry_run: bool
 ) -> RebuildReport:
-    evidence_tables = in_threads([partial(_look, path, StorageOptions.of(options)) for path in paths], _THREADS, _NAME)
-    identity = _one_identity(evidence_tables)
+    """As rebuild_ledger. paths: of the tables, each once. options: of their stores, without those of a coordinator."""
+    steps = [partial(_read_table, path, StorageOptions.of(options)) for path in paths]
+    read_tables = in_threads(steps, _THREADS, _THREAD_NAME)
+    identity = _shared_identity(read_tables)
     ledger = open_ledger(url)
     known_places = _known_places(ledger, identity)
     # Only tables that the new ledger already knows are read through it.
-    settlement = Settlement(_evidence(evidence_tables, known_places, ledger, StorageOptions.of({**options, OPTION: url})))
-    _settle(settlement, evidence_tables, known_places, take)
-    report = RebuildReport(identity, tuple(_finding(table, settlement, known_places) for table in evidence_tables))
+    settlement = Settlement(_collect_evidence(read_tables, known_places, ledger, StorageOptions.of({**options, OPTION: url})))
+    _apply_decisions(settlement, read_tables, known_places, take)
+    report = RebuildReport(identity, tuple(_table_finding(table, settlement, known_places) for table in read_tables))
     if dry_run:
         return report
     if report.unknown:
-        raise _undecided(report)
-    new = [table for table in evidence_tables if table.place not in known_places]
-    ledger.restore(identity, [_restored(table, settlement.ratified(table.table_id)) for table in new])
+        raise _undecided_error(report)
+    new_tables = [table for table in read_tables if table.place not in known_places]
+    ledger.restore(identity, [_ledger_entry(table, settlement.ratified(table.table_id)) for table in new_tables])
     return report
 
 
@@ -155,9 +159,9 @@ def _rebuild(
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table by its files alone. place: its location as ledgers identify it. published: its newest published version, which was
-    committed at published_ms (ms since 1970). staged: the staged commits after that version. checksums: the version checksums
-    after it, by version.
+    """A table by its files alone. identity: of the ledger that it names. place: its location as ledgers identify it. published:
+    its newest published version, which was committed at published_ms (ms since 1970). staged: the staged commits after that
+    version. checksums: the version checksums after it, by version.
     """
 
     path: str
@@ -171,7 +175,7 @@ class _Table:
     checksums: Mapping[int, ChecksumEvidence]
 
 
-def _checked(tables: Sequence[str], take: Mapping[str, Sequence[str]] | None) -> list[str]:
+def _check_paths(tables: Sequence[str], take: Mapping[str, Sequence[str]] | None) -> list[str]:
     """The paths, each once. Raises InvalidOptionError."""
     if isinstance(tables, str) or not tables:
         raise InvalidOptionError("No tables were named. Give the paths of all tables of the ledger, as a list.", option="tables")
@@ -184,18 +188,20 @@ def _checked(tables: Sequence[str], take: Mapping[str, Sequence[str]] | None) ->
     return list(dict.fromkeys(tables))
 
 
-def _look(path: str, options: StorageOptions) -> _Table:
-    """Look at the table, again if staged commits are published meanwhile."""
+def _read_table(path: str, options: StorageOptions) -> _Table:
+    """Read what the table's files show, again if staged commits are published meanwhile."""
     store = open_store(path, options)
-    for _ in range(_LOOKS - 1):
+    for _ in range(_READ_ATTEMPTS - 1):
         with contextlib.suppress(FileNotFoundError):  # published since the listing, and not staged any more
-            return _look_once(path, store)
-    return _look_once(path, store)
+            return _read_table_once(path, store)
+    return _read_table_once(path, store)
 
 
-def _look_once(path: str, store: ObjectStore) -> _Table:
+def _read_table_once(path: str, store: ObjectStore) -> _Table:
+    """Read what the table's files show. Raises FileNotFoundError if a staged commit is published, and its file deleted,
+    meanwhile."""
     # Listed before the log, which then has all commits that are published in the meantime.
-    listed = list(store.list_from(STAGED_DIRECTORY))
+    staged_files = list(store.list_from(STAGED_DIRECTORY))
     snapshot = Snapshot.of_segment(store, load_segment(store))
     identity = snapshot.config.properties.get(IDENTITY_PROPERTY)
     if not snapshot.config.feature(FEATURE) or identity is None:
@@ -212,15 +218,17 @@ def _look_once(path: str, store: ObjectStore) -> _Table:
         identity,
         published,
         snapshot.timestamp_ms,
-        _staged_commits(store, listed, table_id, published),
-        {version: _checksum(store, version) for version in list_log(store, published + 1).checksums if version > published},
+        _staged_commits(store, staged_files, table_id, published),
+        {version: _read_checksum(store, version) for version in list_log(store, published + 1).checksums if version > published},
     )
 
 
-def _staged_commits(store: ObjectStore, listed: Sequence[ObjectInfo], table_id: str, published: int) -> tuple[StagedCommit, ...]:
+def _staged_commits(
+    store: ObjectStore, staged_files: Sequence[ObjectInfo], table_id: str, published: int
+) -> tuple[StagedCommit, ...]:
     """The staged commits after the published version, each once however often it was staged."""
     commits: dict[tuple[int, bytes], StagedCommit] = {}
-    for info in listed:
+    for info in staged_files:
         name = info.path.rpartition("/")[2]
         version = staged_version(name)
         if version is None or version <= published:
@@ -228,9 +236,9 @@ def _staged_commits(store: ObjectStore, listed: Sequence[ObjectInfo], table_id: 
         data = store.read(info.path)
         key = version, hashlib.sha256(data).digest()
         if key in commits:
-            same = commits[key]
+            first = commits[key]  # the same commit, in a file that was listed before
             commits[key] = StagedCommit(
-                table_id, version, (*same.names, name), len(data), same.time_ms, same.info, same.group, same.fault
+                table_id, version, (*first.names, name), len(data), first.time_ms, first.info, first.group, first.fault
             )
         else:
             commits[key] = _staged_commit(table_id, version, name, data, info.modification_time_ms)
@@ -238,6 +246,7 @@ def _staged_commits(store: ObjectStore, listed: Sequence[ObjectInfo], table_id: 
 
 
 def _staged_commit(table_id: str, version: int, name: str, data: bytes, time_ms: int) -> StagedCommit:
+    """A staged commit from the content of its file; one with a fault if that cannot be read."""
     try:
         info = _commit_info(data)
         return StagedCommit(table_id, version, (name,), len(data), time_ms, info, Group.of(info))
@@ -256,7 +265,7 @@ def _commit_info(data: bytes) -> Mapping[str, Any]:
     return info.checked().values
 
 
-def _checksum(store: ObjectStore, version: int) -> ChecksumEvidence:
+def _read_checksum(store: ObjectStore, version: int) -> ChecksumEvidence:
     """The checksum of a version. Its existence proves that the version was ratified, even if it is damaged."""
     try:
         value = orjson.loads(store.read(f"{LOG_DIRECTORY}/{checksum_file_name(version)}"))
@@ -268,23 +277,23 @@ def _checksum(store: ObjectStore, version: int) -> ChecksumEvidence:
     return ChecksumEvidence(txn_id if isinstance(txn_id, str) else None, timestamp if type(timestamp) is int else None)
 
 
-def _one_identity(tables: Sequence[_Table]) -> str:
+def _shared_identity(tables: Sequence[_Table]) -> str:
     """The identity of the one ledger of all tables. Raises if there are several, or if two paths have the same table."""
     by_identity: dict[str, list[str]] = {}
     for table in tables:
         by_identity.setdefault(table.identity, []).append(table.path)
     if len(by_identity) > 1:
-        ledgers = "; ".join(f"{identity}: {', '.join(paths[:_NAMED])}" for identity, paths in sorted(by_identity.items()))
+        ledgers = "; ".join(f"{identity}: {', '.join(paths[:_MOST_NAMED])}" for identity, paths in sorted(by_identity.items()))
         raise UnsupportedOperationError(
             f"The tables name different ledgers ({ledgers}). Nothing was done. Rebuild each in a database of its own."
         )
     ids: dict[str, str] = {}
     for table in tables:
-        other = ids.setdefault(table.table_id, table.path)
-        if other != table.path:
+        earlier_path = ids.setdefault(table.table_id, table.path)
+        if earlier_path != table.path:
             raise UnsupportedOperationError(
-                f"The tables at {other} and {table.path} are the same by their id {table.table_id}: one is a copy or a link. "
-                "Nothing was done. Name the one that writers use."
+                f"The tables at {earlier_path} and {table.path} are the same by their id {table.table_id}: one is a copy "
+                "or a link. Nothing was done. Name the one that writers use."
             )
     return tables[0].identity
 
@@ -302,7 +311,7 @@ def _known_places(ledger: Ledger, identity: str) -> frozenset[str]:
     return frozenset(inventory.tables)
 
 
-def _evidence(
+def _collect_evidence(
     tables: Sequence[_Table], known_places: frozenset[str], ledger: Ledger, coordinated: StorageOptions
 ) -> list[TableEvidence]:
     """What the files of each table show. If the new ledger already knows the table, only its newest version matters."""
@@ -316,11 +325,11 @@ def _evidence(
     for table in tables:
         versions = group_versions.get(table.table_id, set())
         if table.place in known_places:
-            newest = _known_version(table, ledger)
-            groups = _groups(open_store(table.path, coordinated), versions, newest)
+            newest = _version_in_ledger(table, ledger)
+            groups = _read_groups(open_store(table.path, coordinated), versions, newest)
             evidence.append(TableEvidence(table.table_id, table.path, newest, groups=groups))
         else:
-            groups = _groups(table.store, versions, table.published)
+            groups = _read_groups(table.store, versions, table.published)
             evidence.append(
                 TableEvidence(
                     table.table_id,
@@ -336,7 +345,7 @@ def _evidence(
     return evidence
 
 
-def _known_version(table: _Table, ledger: Ledger) -> int:
+def _version_in_ledger(table: _Table, ledger: Ledger) -> int:
     """The table's newest version in the ledger. Raises UnsupportedOperationError if the ledger knows another table at this place,
     or lacks published versions.
     """
@@ -352,7 +361,7 @@ def _known_version(table: _Table, ledger: Ledger) -> int:
     return tail.version
 
 
-def _groups(store: ObjectStore, versions: set[int], newest: int) -> dict[int, Group | None]:
+def _read_groups(store: ObjectStore, versions: set[int], newest: int) -> dict[int, Group | None]:
     """The transactions over several tables of the commits of these versions, by version; None for a commit outside of such a
     transaction. A version whose commit file is gone is left out.
     """
@@ -370,9 +379,9 @@ def _published_txn_ids(table: _Table) -> frozenset[str]:
     """The txnIds of the published versions that may be a staged commit, tried again: those after the oldest version that the
     writer of a staged commit had read.
     """
-    bases = [commit.known_version for commit in table.staged if commit.known_version is not None]
+    read_versions = [commit.known_version for commit in table.staged if commit.known_version is not None]
     txn_ids = set[str]()
-    for file in list_commits(table.store, max(min(bases), 0) + 1, table.published) if bases else ():
+    for file in list_commits(table.store, max(min(read_versions), 0) + 1, table.published) if read_versions else ():
         txn_id = _commit_info(table.store.read(file.path)).get("txnId")
         txn_ids |= {txn_id} if isinstance(txn_id, str) else set()
     return frozenset(txn_ids)
@@ -381,7 +390,7 @@ def _published_txn_ids(table: _Table) -> frozenset[str]:
 # ---------------------------------------------------------------- decisions
 
 
-def _settle(
+def _apply_decisions(
     settlement: Settlement, tables: Sequence[_Table], known_places: frozenset[str], take: Mapping[str, Sequence[str]]
 ) -> None:
     """Apply the caller's decisions, and draw conclusions. A table that the ledger knows is already decided."""
@@ -399,7 +408,8 @@ def _settle(
     settlement.give_up({table.table_id for table in open_tables})
 
 
-def _finding(table: _Table, settlement: Settlement, known_places: frozenset[str]) -> TableFinding:
+def _table_finding(table: _Table, settlement: Settlement, known_places: frozenset[str]) -> TableFinding:
+    """The part of the report about one table."""
     if table.place in known_places:
         return TableFinding(table.path, table.published, settlement.published(table.table_id), is_known=True)
     staged = []
@@ -410,23 +420,25 @@ def _finding(table: _Table, settlement: Settlement, known_places: frozenset[str]
     return TableFinding(table.path, table.published, version, tuple(staged))
 
 
-def _restored(table: _Table, commits: Sequence[StagedCommit]) -> Restored:
+def _ledger_entry(table: _Table, commits: Sequence[StagedCommit]) -> Restored:
+    """What the new ledger gets about a table. commits: those that were ratified after the published versions."""
     # The files of all names of a commit have the same bytes, so any name will do.
     ratified = [Ratified(table.place, commit.version, commit.names[0], commit.size_bytes, commit.time_ms) for commit in commits]
     return Restored(table.place, table.table_id, table.published, tuple(ratified))
 
 
-def _undecided(report: RebuildReport) -> RatificationUnknownError:
+def _undecided_error(report: RebuildReport) -> RatificationUnknownError:
+    """The error for staged commits that may or may not have been ratified."""
     lines = [
         f"\n - {table.path}: {staged.names[0]} ({staged.commit_info.get('operation')}): {staged.why}"
         for table in report.tables
         for staged in table.staged
         if staged.standing == Standing.UNKNOWN.value
     ]
-    suffix = f"\n - and {len(lines) - _NAMED} more" if len(lines) > _NAMED else ""
+    suffix = f"\n - and {len(lines) - _MOST_NAMED} more" if len(lines) > _MOST_NAMED else ""
     return RatificationUnknownError(
         "The ledger was not rebuilt: of these staged commits it is not known whether the lost ledger had ratified them. Say by "
         "take={path: [names]} which of a table's are to count; the others of that table are given up. What was read of them, or "
-        f"told to those who wrote them, may help.{''.join(lines[:_NAMED])}{suffix}",
+        f"told to those who wrote them, may help.{''.join(lines[:_MOST_NAMED])}{suffix}",
         commits=report.unknown,
     )

@@ -1,6 +1,6 @@
 """New rows of an UPDATE or MERGE: column values from SQL or from Python, in the columns' types.
 
-    values = assigned(scope, target, {"price": "price * 2", "address.city": "'Ulm'"}, "UPDATE")
+    values = resolve_assignments(scope, target, {"price": "price * 2", "address.city": "'Ulm'"}, "UPDATE")
     rows = updated_rows(schema, values)         # or inserted_rows
     rows.of(batch)                              # the struct NEW of task_changes.py, one per row of the batch
 
@@ -64,8 +64,8 @@ Values: TypeAlias = Mapping[Path, Value]
 
 @dataclass(frozen=True, slots=True)
 class NewRows:
-    """fields: of the new rows, and the function that makes the values of each. columns: the columns of the batch that they
-    need."""
+    """How the new rows of a clause are made from a batch. fields: of the new rows. makers: for each field, the function that
+    makes its values. columns: names of the columns of the batch that they need."""
 
     fields: tuple[pa.Field, ...]
     makers: tuple[ArrayMaker, ...]
@@ -78,7 +78,7 @@ class NewRows:
 # ---------------------------------------------------------------- assignments
 
 
-def assigned(scope: Scope, target: Side, updates: Mapping[str, str], action: str) -> Values:
+def resolve_assignments(scope: Scope, target: Side, updates: Mapping[str, str], action: str) -> Values:
     """Values by the path of the column or field in the table. target: the side whose columns are assigned; names may begin with
     its alias. DEFAULT means the column's default, or NULL if it has none; for a generated column it means the computed value.
 
@@ -88,28 +88,29 @@ def assigned(scope: Scope, target: Side, updates: Mapping[str, str], action: str
     values: dict[Path, Value] = {}
     paths = AssignedPaths(action)
     for name, sql in updates.items():
-        path = paths.add(_path(target, name, action))
+        path = paths.add(_assigned_path(target, name, action))
         column = find_path(target.schema, path)[0]
-        if not _asks_for_default(sql, scope):
-            values[path] = _computed(scope, sql, find_path(target.schema, path)[-1].data_type, name)
+        if not _is_default_keyword(sql, scope):
+            values[path] = _computed_value(scope, sql, find_path(target.schema, path)[-1].data_type, name)
         elif len(path) > 1:
-            raise _no_default(name)
+            raise _misplaced_default(name)
         elif GENERATION not in column.metadata:
-            values[path] = _default(column, scope)
+            values[path] = _default_constant(column, scope)
     return values
 
 
-def assigned_constants(scope: Scope, target: Side, new_values: Mapping[str, Any], action: str) -> Values:
-    """As `assigned`, for Python values. Timestamps without a zone are read in the session's zone."""
+def convert_constants(scope: Scope, target: Side, new_values: Mapping[str, Any], action: str) -> Values:
+    """As `resolve_assignments`, for Python values. Timestamps without a zone are read in the session's zone."""
     values: dict[Path, Value] = {}
     paths = AssignedPaths(action)
     for name, value in new_values.items():
-        path = paths.add(_path(target, name, action))
-        values[path] = Constant(_from_python(value, find_path(target.schema, path)[-1].data_type, name, scope.clock.time_zone))
+        path = paths.add(_assigned_path(target, name, action))
+        data_type = find_path(target.schema, path)[-1].data_type
+        values[path] = Constant(_scalar_from_python(value, data_type, name, scope.clock.time_zone))
     return values
 
 
-def _from_python(value: Any, data_type: DataType, name: str, time_zone: str) -> pa.Scalar:
+def _scalar_from_python(value: Any, data_type: DataType, name: str, time_zone: str) -> pa.Scalar:
     """A Python value in the Arrow type of the column or field `name`. time_zone: of the session, for times without a zone."""
     try:
         # A simple value gets the Arrow type of its Python type, and store assignment then converts it to the column's type.
@@ -125,6 +126,7 @@ def _from_python(value: Any, data_type: DataType, name: str, time_zone: str) -> 
 
 
 def nested_in_insert(path: Path) -> UnsupportedOperationError:
+    """The error for an INSERT clause that assigns a value to a field of a struct."""
     return UnsupportedOperationError(
         f"Nested field is not supported in the INSERT clause of MERGE operation (field = {'.'.join(path)}). Give the whole "
         "column a value.",
@@ -146,20 +148,22 @@ class AssignedPaths:
         """Add a path and return it. Raises UnsupportedOperationError if the path, a field in it, or a struct around it already
         has a value.
         """
-        folded = tuple(name.lower() for name in path)
-        # The paths of the structs around it.
-        starts = [folded[:length] for length in range(1, len(folded))]
-        if folded in self._parents or not self._paths.keys().isdisjoint([*starts, folded]):
+        lower_path = tuple(name.lower() for name in path)
+        # The paths of the structs around the column or field.
+        parents = [lower_path[:length] for length in range(1, len(lower_path))]
+        if lower_path in self._parents or not self._paths.keys().isdisjoint([*parents, lower_path]):
             # The path that is the same, that begins with this one, or that this one begins with.
-            overlapping = next(other for key, other in self._paths.items() if key[: len(folded)] == folded[: len(key)])
-            raise assigned_twice(self._action, overlapping, path)
-        self._paths[folded] = path
-        self._parents.update(starts)
+            overlapping = (
+                earlier_path for key, earlier_path in self._paths.items() if key[: len(lower_path)] == lower_path[: len(key)]
+            )
+            raise assigned_twice(self._action, next(overlapping), path)
+        self._paths[lower_path] = path
+        self._parents.update(parents)
         return path
 
 
 def assigned_twice(action: str, other: Path, path: Path) -> UnsupportedOperationError:
-    """action: UPDATE or INSERT."""
+    """The error for a column that gets two values in one clause. action: UPDATE or INSERT."""
     return UnsupportedOperationError(
         f"There is a conflict from these {action} columns: {['.'.join(other), '.'.join(path)]}. A column can be given one value. "
         "Nothing was changed.",
@@ -169,8 +173,8 @@ def assigned_twice(action: str, other: Path, path: Path) -> UnsupportedOperation
     )
 
 
-def _path(target: Side, name: str, action: str) -> Path:
-    """The path of an assigned column or field, in the table's spelling. Raises as `assigned`."""
+def _assigned_path(target: Side, name: str, action: str) -> Path:
+    """The path of an assigned column or field, in the table's spelling. Raises as `resolve_assignments`."""
     name_path = split_name(name)
     fields = find_path(target.schema, target.without_alias(name_path) or name_path)
     path = tuple(f.name for f in fields)
@@ -183,7 +187,7 @@ def _path(target: Side, name: str, action: str) -> Path:
 
 
 def identity_assigned(name: str, action: str) -> UnsupportedOperationError:
-    """action: UPDATE or INSERT."""
+    """The error for a clause that assigns a value to an identity column. action: UPDATE or INSERT."""
     update = action.upper() == "UPDATE"
     return UnsupportedOperationError(
         f"{'UPDATE on' if update else 'Providing values for GENERATED ALWAYS AS'} IDENTITY column {name} is not supported. Leave "
@@ -194,13 +198,14 @@ def identity_assigned(name: str, action: str) -> UnsupportedOperationError:
     )
 
 
-def _asks_for_default(sql: str, scope: Scope) -> bool:
+def _is_default_keyword(sql: str, scope: Scope) -> bool:
     """Whether the SQL is only the word DEFAULT. A column of that name takes precedence."""
     is_word = str(sql).strip().lower() == "default"  # Scope raises the error for values that are not text
     return is_word and all(side.schema.find("default") is None for side in scope.sides)
 
 
-def _no_default(name: str) -> SchemaMismatchError:
+def _misplaced_default(name: str) -> SchemaMismatchError:
+    """The error for DEFAULT as the value of a field in a struct."""
     return SchemaMismatchError(
         f"DEFAULT is for whole columns of the table, and {name} is not one. Write the value itself.",
         error_class="DEFAULT_PLACEMENT_INVALID",
@@ -209,13 +214,14 @@ def _no_default(name: str) -> SchemaMismatchError:
     )
 
 
-def _default(column: StructField, scope: Scope) -> Constant:
+def _default_constant(column: StructField, scope: Scope) -> Constant:
+    """The column's default, or null if it has none."""
     if DEFAULT in column.metadata:
         return Constant(default_value(column, scope.clock))
     return Constant(pa.scalar(None, to_arrow_type(column.data_type)))
 
 
-def _computed(scope: Scope, sql: str, column_type: DataType, name: str) -> Computed:
+def _computed_value(scope: Scope, sql: str, column_type: DataType, name: str) -> Computed:
     """The value of a column or field from SQL. column_type, name: of the column or field."""
     expression = scope.expression(sql)
     expression_type = type_of(expression, scope.rows)
@@ -229,23 +235,26 @@ def _computed(scope: Scope, sql: str, column_type: DataType, name: str) -> Compu
 
 
 def updated_rows(target: Side, values: Values) -> NewRows:
-    """Each column of the table with its new value, or with its value in the batch."""
+    """The new rows of an UPDATE: each column of the table with its new value, or with its value in the batch. Generated columns
+    without a new value are left out."""
     fields, makers = [], []
     columns = {path[0] for value in values.values() if isinstance(value, Computed) for path in columns_of(value.expression)}
     values_by_column = by_first_name(values)
     for f in target.schema.fields:
         inside = values_by_column.get(f.name, {})
+        # Assignments to fields of a struct (all but the path ()) need the column's old value too.
         if not inside and GENERATION in f.metadata:
             continue
         if () not in inside:
             columns.add(target.prefix + f.name)
         fields.append(pa.field(f.name, to_arrow_type(f.data_type)))
-        makers.append(_updated(f, target.prefix + f.name, inside))
+        makers.append(_column_maker(f, target.prefix + f.name, inside))
     return NewRows(tuple(fields), tuple(makers), frozenset(columns))
 
 
-def _updated(column: StructField, name: str, inside: Mapping[Path, Value]) -> ArrayMaker:
-    """The column after the assignments to it or to fields in it. inside: by path in the column; () is the column itself."""
+def _column_maker(column: StructField, name: str, inside: Mapping[Path, Value]) -> ArrayMaker:
+    """Return a function that makes the column after the assignments to it or to fields in it. name: of the old column in the
+    batch. inside: the assigned values by path in the column; () is the column itself."""
     if not inside:
         return lambda batch: batch.column(name)
     if () in inside:
@@ -274,7 +283,7 @@ def _field_updater(data_type: DataType, inside: Mapping[Path, Value]) -> _FieldU
 
 
 def _child_updater(f: StructField, inside: Mapping[Path, Value]) -> _FieldUpdater:
-    """As _updated, for a field of a struct."""
+    """As _field_updater, for one field of a struct: the returned function takes and returns the field's values."""
     if not inside:
         return lambda old, batch: old
     if () in inside:
@@ -292,5 +301,5 @@ def inserted_rows(scope: Scope, target: Side, values: Values) -> NewRows:
         if value is None and GENERATION in f.metadata:
             continue
         fields.append(pa.field(f.name, to_arrow_type(f.data_type)))
-        makers.append((_default(f, scope) if value is None else value).of)
+        makers.append((_default_constant(f, scope) if value is None else value).of)
     return NewRows(tuple(fields), tuple(makers), frozenset(columns))

@@ -49,8 +49,9 @@ from delta_py.write.rewrite import RemovedRows, Repeats, Rewrite, TouchedFile, r
 from delta_py.write.row_ids import RowIdColumns
 from delta_py.write.task_changes import ChangeState, TaskChanges, TouchedRows
 
-# About the most work of one task of the second job: bytes of files that it reads, or rows whose positions it writes.
-_TASK_BYTES = 128 * 1024 * 1024
+# About the most work of one task of the second job, which removes old rows from their files: bytes of files that it reads, or
+# rows whose positions it writes.
+_TASK_FILE_BYTES = 128 * 1024 * 1024
 _TASK_ROWS = 64 * 1024 * 1024
 _NO_CHANGES = DefinitionChanges()
 
@@ -63,7 +64,7 @@ class Candidates:
 
     @classmethod
     def numbered(cls, files: pa.Table) -> Candidates:
-        """files: FILE_SCHEMA."""
+        """Number the files in their order. files: FILE_SCHEMA."""
         numbers = pa.array(np.arange(files.num_rows, dtype=np.int32))
         return cls(files.append_column(NUMBERED_FILE_SCHEMA.field("number"), numbers))
 
@@ -76,7 +77,7 @@ class Candidates:
             yield from scan_files(batch)
 
     def spool(self, sink: pa.NativeFile) -> None:
-        """Write the list for the process that plans the scan."""
+        """Write the list, as an Arrow stream, for the process that plans the scan."""
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         with pa.ipc.new_stream(sink, self.files.schema, options=options) as writer:
             writer.write_table(self.files, max_chunksize=65_536)
@@ -94,7 +95,7 @@ class ChosenFiles:
 
 class Dml:
     """One operation on the newest version of a table. only_inserts: no row is removed, so the change feed reads the added rows.
-    recorded: the name of the operation in the history. files_scanned, files_skipped: numbers of files, by candidates.
+    recorded_operation: the name of the operation in the history. files_scanned, files_skipped: numbers of files, by candidates.
     repeats: what it means if the same row is passed more than once.
     """
 
@@ -103,7 +104,7 @@ class Dml:
     ) -> None:
         self.snapshot, self.operation, self.state, self.transaction = snapshot, operation, state, transaction
         self._request = request
-        self.recorded = operation
+        self.recorded_operation = operation
         self.files_scanned = self.files_skipped = 0
         self.repeats = Repeats.FORBIDDEN
         self.only_inserts = False
@@ -119,9 +120,9 @@ class Dml:
 
     @classmethod
     def on(cls, snapshot: Snapshot, operation: str, request: WriteRequest, changes: DefinitionChanges = _NO_CHANGES) -> Self:
-        """operation: DELETE, UPDATE, MERGE or WRITE. request: its time zone, isolation level, file settings, auto compaction,
-        text for the history, and application transaction (see Transaction.set_transaction) apply. changes: of the table's
-        definition by the operation (schema evolution).
+        """Begin the operation on a version of a table. operation: DELETE, UPDATE, MERGE or WRITE. request: its time zone,
+        isolation level, file settings, auto compaction, text for the history, and application transaction (see
+        Transaction.set_transaction) apply. changes: of the table's definition by the operation (schema evolution).
 
         Raises what write_state raises, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY) for an append-only table. A
         MERGE may only insert: there the commit refuses to remove rows.
@@ -166,7 +167,7 @@ class Dml:
         predicate: exactly that of the rows to delete; None for all rows. Returns the other candidates, with new numbers.
         """
         files = self._candidates.files
-        is_whole = self._are_whole(files, predicate)
+        is_whole = self._find_whole_files(files, predicate)
         whole_files = files.filter(is_whole)
         self._whole_files = tuple(file for batch in whole_files.to_batches() for file in scan_files(batch))
         self._candidates = Candidates.numbered(files.filter(pc.invert(is_whole)).drop_columns(["number"]))
@@ -189,7 +190,7 @@ class Dml:
     def _scan_options(self) -> ScanOptions:
         return ScanOptions(timezone=self.state.time_zone, keep_all=True)
 
-    def _are_whole(self, files: pa.Table, predicate: Expression | None) -> pa.Array:
+    def _find_whole_files(self, files: pa.Table, predicate: Expression | None) -> pa.Array:
         """For each file, whether the predicate is true for all of its rows, by partition values and statistics."""
         partitions = frozenset((name,) for name in self.snapshot.config.partition_columns)
         remaining_parts = () if predicate is None else conjuncts(predicate)
@@ -198,10 +199,10 @@ class Dml:
         if not remaining_parts:
             return pa.array(np.ones(files.num_rows, bool))
         # If a commit has change data files, they must hold all of its changes, also those of whole files.
-        if self.rewrite.change_data or any(_has_null(part) for part in remaining_parts):
+        if self.rewrite.change_data or any(_has_null_literal(part) for part in remaining_parts):
             return pa.array(np.zeros(files.num_rows, bool))
         # The pruner selects the files that may have a row for which the predicate is not true. The other files are whole.
-        pruner = FilePruner.of(self.snapshot.config, _not_true(remaining_parts), self.state.time_zone)
+        pruner = FilePruner.of(self.snapshot.config, _not_surely_true(remaining_parts), self.state.time_zone)
         parts = []
         for batch in files.to_batches(max_chunksize=65_536):
             matching = pruner.prune(batch, parse_stats(batch["stats"], pruner.stats_leaves))
@@ -226,7 +227,7 @@ class Dml:
 
     @property
     def rewrite(self) -> Rewrite:
-        """How rows are removed from their files."""
+        """How the tasks of the second job remove rows from their files."""
         return Rewrite.of(self.config, self.state, change_data=self.writes_change_data, repeats=self.repeats)
 
     def change_state(self) -> ChangeState:
@@ -234,7 +235,7 @@ class Dml:
         store, write_id = self.state.store, self.state.write_id
         if self.operation == "DELETE":
             return ChangeState(store, write_id)
-        state = self.state if self.row_ids is None else self.row_ids.carried_by(self.state)
+        state = self.state if self.row_ids is None else self.row_ids.add_to_state(self.state)
         return ChangeState(store, write_id, state, self.row_ids, self.writes_change_data)
 
     # ------------------------------------------------------------ between the jobs
@@ -244,11 +245,11 @@ class Dml:
         RowCountMismatchError when the counts of new and old rows do not match.
         """
         updated, inserted = sum(part.updated for part in changes), sum(part.inserted for part in changes)
-        by_file: dict[int, list[TouchedRows]] = {}
+        touched_by_file: dict[int, list[TouchedRows]] = {}
         for part in changes:
             for rows in part.touched:
-                by_file.setdefault(rows.file, []).append(rows)
-        replaced = sum(rows.updated_count for changed_rows in by_file.values() for rows in changed_rows)
+                touched_by_file.setdefault(rows.file, []).append(rows)
+        replaced = sum(rows.updated_count for changed_rows in touched_by_file.values() for rows in changed_rows)
         written = sum(part.written.row_count for part in changes)
         if replaced != updated or written != updated + inserted:
             raise RowCountMismatchError(
@@ -259,21 +260,22 @@ class Dml:
                 inserted=inserted,
                 written=written,
             )
-        numbers = sorted(by_file)
-        return [_touched(file, by_file[number]) for number, file in zip(numbers, self._candidates.of(numbers), strict=True)]
+        numbers = sorted(touched_by_file)
+        files = self._candidates.of(numbers)
+        return [_touched_file(file, touched_by_file[number]) for number, file in zip(numbers, files, strict=True)]
 
     def groups(self, files: Sequence[TouchedFile], parallelism: int) -> list[list[TouchedFile]]:
         """Group the files for the tasks of the second job, with about equal work in each group. parallelism: the number of
         groups, unless there are fewer files, or so much work that more groups are needed."""
         reads_files = self.writes_change_data or not self.config.enabled("deletionVectors")
-        works = [file.file.size_bytes if reads_files else file.deleted_count + file.updated_count for file in files]
-        limit = _TASK_BYTES if reads_files else _TASK_ROWS
+        work_of_files = [file.file.size_bytes if reads_files else file.deleted_count + file.updated_count for file in files]
+        most_work = _TASK_FILE_BYTES if reads_files else _TASK_ROWS
         # -(-a // b) rounds a / b up.
-        count = min(len(files), max(parallelism, -(-sum(works) // limit)))
+        count = min(len(files), max(parallelism, -(-sum(work_of_files) // most_work)))
         # The largest file that is left goes to the group with the least work.
         loads = [(0, number) for number in range(count)]
         groups: list[list[TouchedFile]] = [[] for _ in loads]
-        for work, file in sorted(zip(works, files, strict=True), key=lambda pair: pair[0], reverse=True):
+        for work, file in sorted(zip(work_of_files, files, strict=True), key=lambda pair: pair[0], reverse=True):
             load, number = heapq.heappop(loads)
             groups[number].append(file)
             heapq.heappush(loads, (load + work, number))
@@ -281,10 +283,10 @@ class Dml:
 
     def is_light(self, files: Sequence[TouchedFile]) -> bool:
         """Whether the second job only writes small vectors, so that the driver does it faster than a job."""
-        if self.writes_change_data or not self.config.enabled("deletionVectors") or len(files) > _LIGHT_FILES:
+        if self.writes_change_data or not self.config.enabled("deletionVectors") or len(files) > _FEW_FILES:
             return False
-        sets = [set_ for file in files for set_ in (*file.deleted, *file.updated, file.file.deletion_vector) if set_ is not None]
-        return sum(set_.size_in_bytes for set_ in sets) <= _LIGHT_BYTES
+        vectors = [vector for file in files for vector in (*file.deleted, *file.updated, file.file.deletion_vector)]
+        return sum(vector.size_in_bytes for vector in vectors if vector is not None) <= _FEW_BYTES
 
     # ------------------------------------------------------------ commit
 
@@ -295,13 +297,13 @@ class Dml:
         removals: RemovedRows,
         metrics: Mapping[str, int] | None = None,
         *,
-        named: MetricNames | None = None,
+        name_metrics: MetricNames | None = None,
     ) -> tuple[int, dict[str, int]]:
         """Commit, unless nothing changes; a transaction of an application is always recorded, so that a repetition does nothing
         either. Returns the version (the version that was read if nothing was committed) and the metrics.
 
-        metrics: additional metrics, which override those computed here. named: makes the operation's own metrics from all of them
-        and from the row count of each clause of a MERGE. Raises as Transaction.commit, and RowCountMismatchError.
+        metrics: additional metrics, which override those computed here. name_metrics: makes the operation's own metrics from all
+        metrics and from the row count of each clause of a MERGE. Raises as Transaction.commit, and RowCountMismatchError.
         """
         written = WrittenFiles.of_all(part.written for part in changes)
         whole_removals = WrittenFiles(removes=tuple(removed(file) for file in self._whole_files))
@@ -312,17 +314,17 @@ class Dml:
             raise
         all_metrics = {**self._metrics(written, removals), **(metrics or {})}
         all_metrics["executionTimeMs"] = round((time.time() - self._started) * 1000)
-        if named is not None:
-            all_metrics = named(all_metrics, _by_clause(changes))
-        everything = WrittenFiles.of_all([written, removals.written, whole_removals])
-        if not (everything.adds or everything.removes or self._changes_table() or self.transaction.is_named):
-            delete_files(self._store, everything.new_paths)
+        if name_metrics is not None:
+            all_metrics = name_metrics(all_metrics, _rows_by_clause(changes))
+        all_files = WrittenFiles.of_all([written, removals.written, whole_removals])
+        if not (all_files.adds or all_files.removes or self._changes_table() or self.transaction.is_named):
+            delete_files(self._store, all_files.new_paths)
             self.transaction.commit_nothing()
             return self.snapshot.version, all_metrics
-        self.transaction.add(everything)
-        text = self._request.user_metadata
-        version = self.transaction.commit(self.recorded, parameters, metrics=all_metrics, user_metadata=text)
-        after_commit(self._store, self.transaction.config, version, everything, self._request.auto_compact)
+        self.transaction.add(all_files)
+        user_metadata = self._request.user_metadata
+        version = self.transaction.commit(self.recorded_operation, parameters, metrics=all_metrics, user_metadata=user_metadata)
+        after_commit(self._store, self.transaction.config, version, all_files, self._request.auto_compact)
         return version, all_metrics
 
     def _changes_table(self) -> bool:
@@ -388,7 +390,7 @@ class Dml:
 MetricNames: TypeAlias = Callable[[Mapping[str, int], Mapping[int, int]], dict[str, int]]
 
 
-def _by_clause(changes: Sequence[TaskChanges]) -> dict[int, int]:
+def _rows_by_clause(changes: Sequence[TaskChanges]) -> dict[int, int]:
     """How many rows each clause of a MERGE made, by the clause's number."""
     row_counts: Counter[int] = Counter()
     for part in changes:
@@ -397,23 +399,24 @@ def _by_clause(changes: Sequence[TaskChanges]) -> dict[int, int]:
 
 
 # The driver itself writes the vectors of at most this many files, if the positions have at most this many bytes.
-_LIGHT_FILES, _LIGHT_BYTES = 200, 4 * 1024 * 1024
+_FEW_FILES, _FEW_BYTES = 200, 4 * 1024 * 1024
 
 
-def _not_true(parts: Sequence[Expression]) -> Expression:
-    """A condition that is true wherever the conjunction is false or may be null: a part is null only if a column, a cast or the
-    result of a function in it is null.
+def _not_surely_true(parts: Sequence[Expression]) -> Expression:
+    """A condition that is true for each row for which one of the parts is false or may be null: a part is null only if a column,
+    a cast or the result of a function in it is null.
     """
     nullable = dict.fromkeys(node for part in parts for node in nodes_of(part) if isinstance(node, Column | Cast | Call))
     return Or((*(Not(part) for part in parts), *map(IsNull, nullable)))
 
 
-def _has_null(expression: Expression) -> bool:
-    """Whether the expression contains a literal NULL, so that it may be null though nothing else is."""
+def _has_null_literal(expression: Expression) -> bool:
+    """Whether the expression contains a literal NULL: it may then be null although no column, cast or function in it is."""
     return any(isinstance(node, Literal) and node.value is None for node in nodes_of(expression))
 
 
-def _touched(file: ScanFile, changed_rows: Sequence[TouchedRows]) -> TouchedFile:
+def _touched_file(file: ScanFile, changed_rows: Sequence[TouchedRows]) -> TouchedFile:
+    """The file with all rows that leave it. changed_rows: those that each task reported."""
     return TouchedFile(
         file,
         deleted=tuple(rows.deleted for rows in changed_rows if rows.deleted is not None),

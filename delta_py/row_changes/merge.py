@@ -55,7 +55,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.storage_errors import raises_storage_errors
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, from_arrow_schema, to_arrow_type
-from delta_py.write.data_files import gathered
+from delta_py.write.data_files import combine_batches
 from delta_py.write.rewrite import Repeats, multiple_matches
 from delta_py.write.task_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
 
@@ -63,8 +63,8 @@ _CODES = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
 # Rows of the source that are inserted at a time.
 _SLICE_ROWS = 1 << 16
 _UNCHANGED, _CHANGED, _REMOVED = 0, 1, 2  # a delete without a condition removes a row, and may do so several times
-# The size of batches to which the table's rows, and the changed rows, are joined.
-_GATHERED_BYTES = 32 * 1024 * 1024
+# Small batches of the table's rows, and of changed rows, are combined to batches of this size.
+_BATCH_BYTES = 32 * 1024 * 1024
 
 
 @raises_storage_errors(lambda merger: merger._store.root)
@@ -103,40 +103,43 @@ class TableMerger:
             raise InvalidOptionError(f"The table and the source are both called {self._aliases[0]}.", option="source_alias")
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
-        """updates: SQL over columns of both sides, by column of the table; fields of structs by their path."""
-        return self._with(SqlClause("matched", "update", predicate, dict(updates)))
+        """Set columns of matched rows. updates: SQL over columns of both sides, by column of the table; fields of structs by
+        their path."""
+        return self._add_clause(SqlClause("matched", "update", predicate, dict(updates)))
 
     def when_matched_update_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
         """Each column of the table, except those in except_cols, gets the value of the source's column with the same name."""
-        return self._with(SqlClause("matched", "update", predicate, None, tuple(except_cols or ())))
+        return self._add_clause(SqlClause("matched", "update", predicate, None, tuple(except_cols or ())))
 
     def when_matched_delete(self, predicate: str | None = None) -> Self:
-        return self._with(SqlClause("matched", "delete", predicate))
+        return self._add_clause(SqlClause("matched", "delete", predicate))
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
-        """updates: SQL over columns of the source, by column of the table; others get their default, or null."""
-        return self._with(SqlClause("not matched", "insert", predicate, dict(updates)))
+        """Insert rows of the source without a match. updates: SQL over columns of the source, by column of the table; others get
+        their default, or null."""
+        return self._add_clause(SqlClause("not matched", "insert", predicate, dict(updates)))
 
     def when_not_matched_insert_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
-        return self._with(SqlClause("not matched", "insert", predicate, None, tuple(except_cols or ())))
+        return self._add_clause(SqlClause("not matched", "insert", predicate, None, tuple(except_cols or ())))
 
     def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
         """For rows of the table that match no row of the source. updates: SQL over columns of the table."""
-        return self._with(SqlClause("not matched by source", "update", predicate, dict(updates)))
+        return self._add_clause(SqlClause("not matched by source", "update", predicate, dict(updates)))
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Self:
-        return self._with(SqlClause("not matched by source", "delete", predicate))
+        return self._add_clause(SqlClause("not matched by source", "delete", predicate))
 
     def execute(self) -> dict[str, int]:
         """Run the MERGE in one commit, or in none when nothing changes. Returns metrics by delta-spark's names.
 
         It may be called again, for example after a conflict: the source stays in memory.
 
-        Raises, before any row is read, the errors of Scope, `assigned` and check_order. Raises UnsupportedOperationError
-        (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) if several rows of the source match one row of the table. This is
-        no error if the clauses only delete matched rows without a condition, or only insert. With allows_idle_matches, only
-        matches to which a clause applies count. Raises the errors of row_rules/conform.py for new rows, and conflicts as
-        Transaction.commit. After an error nothing is changed.
+        Raises, before any row is read, the errors of Scope, `resolve_assignments` and check_order.
+        Raises UnsupportedOperationError (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) if several rows of the source
+        match one row of the table. This is no error if the clauses only delete matched rows without a condition, or only insert.
+        With allows_idle_matches, only matches to which a clause applies count.
+        Raises the errors of row_rules/conform.py for new rows, and conflicts as Transaction.commit. After an error nothing is
+        changed.
         """
         clauses = effective_clauses(self._clauses)
         self._source_rows = self._source_rows or _SourceRows.of(self._source, self._source_times)
@@ -150,7 +153,7 @@ class TableMerger:
         merge = _Merge(dml, condition, resolved, self._source_rows.rows, self._allows_idle_matches)
         metrics = merge.run(
             recorded_parameters(self._predicate, clauses, [clause.condition for clause in clauses]),
-            partial(_named, clauses, self._source_rows.rows.num_rows, self._source_rows.elapsed_ms),
+            partial(_merge_metrics, clauses, self._source_rows.rows.num_rows, self._source_rows.elapsed_ms),
         )
         self.files_scanned, self.files_skipped = dml.files_scanned, dml.files_skipped
         return metrics
@@ -168,15 +171,21 @@ class TableMerger:
             changes = changed_definition(snapshot, StructType(new), WriteRequest(mode="append", merge_schema=True))
         return Dml.on(snapshot, "MERGE", WriteRequest(time_zone=self._time_zone), changes)
 
-    def _with(self, clause: SqlClause) -> Self:
+    def _add_clause(self, clause: SqlClause) -> Self:
         self._clauses.append(clause)
         return self
 
 
-def _named(
-    clauses: Sequence[SqlClause], rows: int, elapsed_ms: int, metrics: Mapping[str, int], by_clause: Mapping[int, int]
+def _merge_metrics(
+    clauses: Sequence[SqlClause],
+    source_row_count: int,
+    elapsed_ms: int,
+    metrics: Mapping[str, int],
+    rows_by_clause: Mapping[int, int],
 ) -> dict[str, int]:
-    return merge_metrics([(clause.kind, clause.action) for clause in clauses], rows, elapsed_ms, metrics, by_clause)
+    """As merge_metrics, for the clauses as the caller wrote them."""
+    kinds_and_actions = [(clause.kind, clause.action) for clause in clauses]
+    return merge_metrics(kinds_and_actions, source_row_count, elapsed_ms, metrics, rows_by_clause)
 
 
 # ---------------------------------------------------------------- the source
@@ -193,8 +202,9 @@ class _SourceRows:
 
     @classmethod
     def of(cls, source: Any, times: TimeRules) -> _SourceRows:
-        """Raises TypeError for data without an Arrow stream; SchemaMismatchError for two columns with the same name;
-        UnsupportedOperationError for column types that no table has, and for a column of more than 2 GiB of text.
+        """Read the source and convert it to Delta types. Raises TypeError for data without an Arrow stream; SchemaMismatchError
+        for two columns with the same name; UnsupportedOperationError for column types that no table has, and for a column of more
+        than 2 GiB of text.
         """
         start = time.monotonic()
         table = arrow_stream(source).read_all()
@@ -210,8 +220,9 @@ class _SourceRows:
                 f"The source has {table.nbytes} bytes, with more than 2 GiB in one of its columns: more than a MERGE "
                 "without Spark holds. Nothing was changed. Merge it in parts."
             )
-        nothing = pa.RecordBatch.from_arrays([pa.nulls(0, column.type) for column in columns], [SOURCE + n for n in schema.names])
-        return cls(schema, batches[0] if batches else nothing, round((time.monotonic() - start) * 1000))
+        names = [SOURCE + name for name in schema.names]
+        no_rows = pa.RecordBatch.from_arrays([pa.nulls(0, column.type) for column in columns], names)
+        return cls(schema, batches[0] if batches else no_rows, round((time.monotonic() - start) * 1000))
 
 
 # ---------------------------------------------------------------- execution
@@ -233,8 +244,8 @@ class _Merge:
         self._allows_idle_matches = allows_idle_matches
         self._matched = np.zeros(source.num_rows, bool)
 
-    def run(self, parameters: Mapping[str, Any], named: Any) -> dict[str, int]:
-        """Change the table and return the metrics. parameters: for the history. named: as in Dml.commit."""
+    def run(self, parameters: Mapping[str, Any], name_metrics: Any) -> dict[str, int]:
+        """Change the table and return the metrics. parameters: for the history. name_metrics: as in Dml.commit."""
         dml, inserts = self._dml, self._of_kind("not matched")
         dml.only_inserts = only_inserts(self._clauses)
         if changes_every_match(self._clauses) or not inserts:
@@ -245,8 +256,8 @@ class _Merge:
         if candidates:
             columns = [f for f in dml.config.schema.fields if TARGET + f.name in self._target_columns]
             scan = target_rows(dml, candidates, columns)
-        after = self._inserted if inserts else None
-        return change_rows(dml, scan, self._changed, parameters, after=after, named=named)
+        make_inserts = self._insert_unmatched_rows if inserts else None
+        return change_rows(dml, scan, self._changes, parameters, make_inserts=make_inserts, name_metrics=name_metrics)
 
     # ------------------------------------------------------------ properties of the clauses
 
@@ -290,30 +301,33 @@ class _Merge:
 
     # ------------------------------------------------------------ changed rows
 
-    def _changed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _regrouped(part for batch in gathered(batches, _GATHERED_BYTES) for part in self._changed_in(batch))
+    def _changes(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The changed rows of the table, in the columns of task_changes.py. batches: of the scan of the table."""
+        table_batches = combine_batches(batches, _BATCH_BYTES)
+        return _regroup_by_schema(part for batch in table_batches for part in self._changes_of_batch(batch))
 
-    def _changed_in(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The changes of the rows in one batch of the table: of matched rows, then of rows without a match."""
+    def _changes_of_batch(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """As _changes, for one batch of the table: changes of matched rows, then of rows without a match."""
         names = [name if name == ROW_ADDRESS else TARGET + name for name in batch.schema.names]
         rows = batch.rename_columns(names)
         if self._allows_idle_matches:
-            target = yield from self._changed_once(rows)
+            target = yield from self._apply_to_each_match(rows)
         else:
-            target, source = self._matches(rows)
+            target, source = self._match_each_row_once(rows)
             if self._of_kind("matched") and len(target):
-                yield from self._applied("matched", self._pairs(rows, target, source))
+                yield from self._apply_clauses("matched", self._pairs(rows, target, source))
         if self._of_kind("not matched by source"):
             is_unmatched = np.ones(rows.num_rows, bool)
             is_unmatched[target] = False
-            yield from self._applied("not matched by source", rows.filter(pa.array(is_unmatched)))
+            yield from self._apply_clauses("not matched by source", rows.filter(pa.array(is_unmatched)))
 
     def _pairs(self, rows: pa.RecordBatch, target: Ndarray, source: Ndarray) -> pa.RecordBatch:
-        """The matches as rows with the columns that clauses need, and the row's address. target, source: their row numbers."""
+        """The matches as rows with the columns that clauses for matched rows need, and the address of the table's row. target,
+        source: for each match, the row number in `rows` and in the source."""
         pairs = paired_rows(rows, target, self._source, source, [*self._paired_columns])
         return pairs.append_column(ROW_ADDRESS, rows.column(ROW_ADDRESS).take(pa.array(target)))
 
-    def _changed_once(self, rows: pa.RecordBatch) -> Generator[pa.RecordBatch, None, Ndarray]:
+    def _apply_to_each_match(self, rows: pa.RecordBatch) -> Generator[pa.RecordBatch, None, Ndarray]:
         """Apply to each match the first clause whose condition is true; returns the numbers of the rows with a match.
 
         Raises UnsupportedOperationError if clauses apply to several matches of a row, unless these only delete it.
@@ -323,41 +337,42 @@ class _Merge:
             self._matched[source], has_match[target] = True, True
             if not self._of_kind("matched"):
                 continue
-            for number, clause, pairs in self._by_clause("matched", self._pairs(rows, target, source)):
+            for number, clause, pairs in self._split_by_clause("matched", self._pairs(rows, target, source)):
                 # The column "" has the row numbers in the batch (paired_rows).
-                first = _first_changes(changes, pairs.column("").to_numpy(), clause)
+                first = _choose_matches_to_change(changes, pairs.column("").to_numpy(), clause)
                 if len(first):
-                    yield self._change(number, clause, pairs.take(pa.array(first)))
+                    yield self._apply_clause(number, clause, pairs.take(pa.array(first)))
         return np.flatnonzero(has_match)
 
-    def _matches(self, rows: pa.RecordBatch) -> tuple[Ndarray, Ndarray]:
+    def _match_each_row_once(self, rows: pa.RecordBatch) -> tuple[Ndarray, Ndarray]:
         """Each matching row of the batch, once, and one source row that it matches."""
         first_source = np.full(rows.num_rows, -1, np.int64)
         for target, source in self._index.matches(rows):
             self._matched[source] = True
             is_new = first_source[target] < 0
             # Whether a row has matched in an earlier slice, or several times in this one: `target` is in ascending order.
-            repeated = not is_new.all() or (np.diff(target) == 0).any()
-            if repeated and not (only_inserts(self._clauses) or deletes_all_matches(self._clauses)):
+            is_repeated = not is_new.all() or (np.diff(target) == 0).any()
+            if is_repeated and not (only_inserts(self._clauses) or deletes_all_matches(self._clauses)):
                 raise multiple_matches("a row of the target matches more than one row of the source")
             first_source[target[is_new]] = source[is_new]
         matching_rows = np.flatnonzero(first_source >= 0)
         return matching_rows, first_source[matching_rows]
 
-    def _inserted(self) -> Iterator[pa.RecordBatch]:
-        """The source rows without a match."""
+    def _insert_unmatched_rows(self) -> Iterator[pa.RecordBatch]:
+        """The changes that insert source rows without a match: called after the threads have found all matches."""
         unmatched_rows = np.flatnonzero(~self._matched)
         slices = (unmatched_rows[start : start + _SLICE_ROWS] for start in range(0, len(unmatched_rows), _SLICE_ROWS))
-        return _regrouped(
-            part for numbers in slices for part in self._applied("not matched", self._source.take(pa.array(numbers)))
+        return _regroup_by_schema(
+            part for numbers in slices for part in self._apply_clauses("not matched", self._source.take(pa.array(numbers)))
         )
 
-    def _applied(self, kind: Kind, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """What the clauses of a kind do to the rows."""
-        return (self._change(*applied) for applied in self._by_clause(kind, rows))
+    def _apply_clauses(self, kind: Kind, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The changes that the clauses of a kind make of the rows, in the columns of task_changes.py."""
+        return (self._apply_clause(*applied) for applied in self._split_by_clause(kind, rows))
 
-    def _by_clause(self, kind: Kind, rows: pa.RecordBatch) -> Iterator[tuple[int, ResolvedClause, pa.RecordBatch]]:
-        """The rows by the clause that applies to them: the first one whose condition is true."""
+    def _split_by_clause(self, kind: Kind, rows: pa.RecordBatch) -> Iterator[tuple[int, ResolvedClause, pa.RecordBatch]]:
+        """For each clause of the kind to which rows fall: its number, the clause, and the rows for which it is the first clause
+        whose condition is true."""
         for number, clause in self._of_kind(kind):
             matching_rows = rows
             if clause.condition is not None and rows.num_rows:
@@ -366,8 +381,9 @@ class _Merge:
             if matching_rows.num_rows:
                 yield number, clause, matching_rows
 
-    def _change(self, number: int, clause: ResolvedClause, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """What the clause does to the rows: their addresses, the change, and the new rows if it makes some."""
+    def _apply_clause(self, number: int, clause: ResolvedClause, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The changes that one clause makes of the rows, in the columns of task_changes.py: the addresses of the old rows, the
+        kind of change, the clause's number, and the new rows if the clause makes some. An inserted row has no address: null."""
         code, count = _CODES[clause.action], rows.num_rows
         if code == INSERTED:
             columns = {FILE: pa.nulls(count, pa.int32()), ROW: pa.nulls(count, pa.int64())}
@@ -380,19 +396,19 @@ class _Merge:
         return pa.record_batch(columns if clause.rows is None else {**columns, NEW: clause.rows.of(rows)})
 
 
-def _first_changes(changes: Ndarray, rows: Ndarray, clause: ResolvedClause) -> Ndarray:
+def _choose_matches_to_change(changes: Ndarray, rows: Ndarray, clause: ResolvedClause) -> Ndarray:
     """The positions, in `rows`, of the matches that a clause may apply: for a row with several matches that is deleted, the
     first.
 
     rows: the row number of each match to which the clause applies. changes: how each row was changed so far; it is updated.
-    Raises UnsupportedOperationError as _changed_once.
+    Raises UnsupportedOperationError as _apply_to_each_match.
     """
     only_removes = clause.action == "delete" and clause.condition is None
-    earlier = changes[rows]
+    earlier_changes = changes[rows]
     if only_removes:
-        is_ambiguous = (earlier == _CHANGED).any()
+        is_ambiguous = (earlier_changes == _CHANGED).any()
     else:
-        is_ambiguous = (earlier != _UNCHANGED).any() or len(np.unique(rows)) < len(rows)
+        is_ambiguous = (earlier_changes != _UNCHANGED).any() or len(np.unique(rows)) < len(rows)
     if is_ambiguous:
         raise multiple_matches("clauses apply to more than one match of a row of the target")
     if not only_removes:
@@ -405,17 +421,19 @@ def _first_changes(changes: Ndarray, rows: Ndarray, clause: ResolvedClause) -> N
 
 
 def _without_prefix(condition: Expression) -> Expression:
+    """The condition over the table's own names, without the prefix that its columns have in rows of both sides."""
     return transform_columns(condition, lambda path: ColumnName((path[0].removeprefix(TARGET), *path[1:])))
 
 
-def _regrouped(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return the same rows, grouped by schema: clauses alternate, and batches of few rows cost much."""
+def _regroup_by_schema(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return the same rows in fewer batches, each with the rows of one schema: the batches of different clauses have different
+    schemas and alternate, and batches of few rows cost much."""
     pending: dict[pa.Schema, list[pa.RecordBatch]] = {}
     sizes: dict[pa.Schema, int] = {}
     for part in parts:
         pending.setdefault(part.schema, []).append(part)
         sizes[part.schema] = sizes.get(part.schema, 0) + part.nbytes
-        if sizes[part.schema] >= _GATHERED_BYTES:
+        if sizes[part.schema] >= _BATCH_BYTES:
             yield pa.concat_batches(pending.pop(part.schema))
             del sizes[part.schema]
     for batches in pending.values():

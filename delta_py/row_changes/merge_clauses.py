@@ -14,19 +14,21 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.tree import Expression, columns_of
-from delta_py.row_changes.assigned_rows import NewRows, assigned, inserted_rows, updated_rows
+from delta_py.row_changes.assigned_rows import NewRows, inserted_rows, resolve_assignments, updated_rows
 from delta_py.row_changes.merge_metrics import Action, Kind
 from delta_py.row_changes.sql_scope import Scope, Side
 from delta_py.row_rules.row_constraints import Clock
 from delta_py.types.names import quoted, split_name
 from delta_py.types.schema import StructType
 
-_OMITTED: dict[Kind, str] = {
+# The error class for a clause without a condition that other clauses of its kind follow.
+_ERRORS_BY_KIND: dict[Kind, str] = {
     "matched": "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
     "not matched": "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION",
     "not matched by source": "DELTA_NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION",
 }
-_PARAMETERS: dict[Kind, str] = {
+# The parameter of the operation in the table's history that lists the clauses of a kind.
+_HISTORY_PARAMETERS: dict[Kind, str] = {
     "matched": "matchedPredicates",
     "not matched": "notMatchedPredicates",
     "not matched by source": "notMatchedBySourcePredicates",
@@ -56,7 +58,8 @@ class Clause(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class SqlClause(Clause[str]):
-    """except_columns: columns of the table that are not taken from the source, in the form that takes all columns."""
+    """A WHEN clause whose condition and values are SQL. except_columns: columns of the table that are not taken from the source,
+    in the form that takes all columns."""
 
     except_columns: tuple[str, ...] = ()
 
@@ -79,8 +82,8 @@ A = TypeVar("A", bound=AnyClause)
 
 
 def check_order(clauses: Sequence[AnyClause]) -> None:
-    """Raises UnsupportedOperationError for no clause (DELTA_MERGE_MISSING_WHEN), and for a clause without a condition that others
-    of its kind follow: they could never apply.
+    """Check that each clause can apply. Raises UnsupportedOperationError for no clause (DELTA_MERGE_MISSING_WHEN), and for a
+    clause without a condition that others of its kind follow: they could never apply.
     """
     if not clauses:
         raise UnsupportedOperationError(
@@ -88,9 +91,9 @@ def check_order(clauses: Sequence[AnyClause]) -> None:
             error_class="DELTA_MERGE_MISSING_WHEN",
             sql_state="42601",
         )
-    for kind, error_class in _OMITTED.items():
-        conditional = [clause.condition is not None for _, clause in of_kind(clauses, kind)]
-        if not all(conditional[:-1]):
+    for kind, error_class in _ERRORS_BY_KIND.items():
+        has_condition = [clause.condition is not None for _, clause in of_kind(clauses, kind)]
+        if not all(has_condition[:-1]):
             name = kind.upper()
             raise UnsupportedOperationError(
                 f"When there are more than one {name} clauses in a MERGE, only the last {name} clause can omit the condition: "
@@ -109,8 +112,8 @@ def effective_clauses(clauses: Sequence[C]) -> tuple[C, ...]:
     effective: list[C] = []
     # From the last clause on, so that `effective` has the clauses that come later.
     for clause in reversed(clauses):
-        idle = clause.action == "update" and clause.assignments == {} and clause.condition is None
-        if not idle or any(other.kind == clause.kind for other in effective):
+        is_idle = clause.action == "update" and clause.assignments == {} and clause.condition is None
+        if not is_idle or any(later_clause.kind == clause.kind for later_clause in effective):
             effective.insert(0, clause)
     check_order(effective)
     return tuple(effective)
@@ -125,6 +128,7 @@ def of_kind(clauses: Sequence[A], kind: Kind) -> list[tuple[int, A]]:
 
 
 def only_inserts(clauses: Sequence[AnyClause]) -> bool:
+    """Whether the MERGE changes and deletes no rows of the table."""
     return all(clause.kind == "not matched" for clause in clauses)
 
 
@@ -142,10 +146,10 @@ def changes_every_match(clauses: Sequence[AnyClause]) -> bool:
 
 def recorded_parameters(search_condition: str, clauses: Sequence[AnyClause], conditions: Sequence[str | None]) -> dict[str, Any]:
     """The parameters of the operation in the table's history. conditions: of the clauses, as SQL."""
-    parameters: dict[str, Any] = {"predicate": [search_condition], **{name: [] for name in _PARAMETERS.values()}}
+    parameters: dict[str, Any] = {"predicate": [search_condition], **{name: [] for name in _HISTORY_PARAMETERS.values()}}
     for clause, condition in zip(clauses, conditions, strict=True):
         predicate = {} if condition is None else {"predicate": condition}
-        parameters[_PARAMETERS[clause.kind]].append({**predicate, "actionType": clause.action})
+        parameters[_HISTORY_PARAMETERS[clause.kind]].append({**predicate, "actionType": clause.action})
     return parameters
 
 
@@ -154,7 +158,8 @@ def recorded_parameters(search_condition: str, clauses: Sequence[AnyClause], con
 
 @dataclass(frozen=True, slots=True)
 class ResolvedClause:
-    """condition, rows: over the columns of both sides, each with its side's prefix. rows: the new ones, None for a delete."""
+    """A WHEN clause that is ready to be evaluated. condition, rows: over the columns of both sides, each with its side's prefix.
+    rows: the new ones, None for a delete."""
 
     kind: Kind
     action: Action
@@ -183,28 +188,31 @@ def assigned_columns(clauses: Sequence[SqlClause], source: StructType) -> frozen
 
 
 def resolved_clauses(clauses: Sequence[SqlClause], target: Side, source: Side, clock: Clock) -> tuple[ResolvedClause, ...]:
-    """Raises what Scope and `assigned` raise; SchemaMismatchError for a column of the table that the source lacks when all
-    columns are taken by their names.
+    """Resolve the names in the clauses' conditions and values. target, source: the sides of the MERGE.
+
+    Raises what Scope and `resolve_assignments` raise; SchemaMismatchError for a column of the table that the source lacks when
+    all columns are taken by their names.
     """
+    # The sides whose columns a clause of each kind may name.
     sides = {"matched": (target, source), "not matched": (source,), "not matched by source": (target,)}
-    result = []
+    resolved = []
     for clause in clauses:
         scope = Scope(sides[clause.kind], clock, clause.where)
         condition = None if clause.condition is None else scope.predicate(clause.condition)
-        result.append(ResolvedClause(clause.kind, clause.action, condition, _new_rows(clause, scope, target, source)))
-    return tuple(result)
+        resolved.append(ResolvedClause(clause.kind, clause.action, condition, _new_rows(clause, scope, target, source)))
+    return tuple(resolved)
 
 
 def _new_rows(clause: SqlClause, scope: Scope, target: Side, source: Side) -> NewRows | None:
     """The rows that the clause makes; None for a delete."""
     if clause.action == "delete":
         return None
-    assignments = _by_name(clause, target, source) if clause.assignments is None else clause.assignments
-    values = assigned(scope, target, assignments, clause.action.upper())
+    assignments = _assign_all_columns(clause, target, source) if clause.assignments is None else clause.assignments
+    values = resolve_assignments(scope, target, assignments, clause.action.upper())
     return inserted_rows(scope, target, values) if clause.action == "insert" else updated_rows(target, values)
 
 
-def _by_name(clause: SqlClause, target: Side, source: Side) -> dict[str, str]:
+def _assign_all_columns(clause: SqlClause, target: Side, source: Side) -> dict[str, str]:
     """The assignments of SET * and INSERT *: each column of the target gets the source's column of its name."""
     excluded_columns = {split_name(name)[-1].lower() for name in clause.except_columns}
     _check_known(excluded_columns, target, source, clause)

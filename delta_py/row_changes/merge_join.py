@@ -44,19 +44,20 @@ from delta_py.row_changes.sql_scope import SOURCE, TARGET
 from delta_py.types.schema import DataType, DecimalType, PrimitiveType, StructType
 
 # The most pairs of rows on which the rest of the condition is evaluated at a time.
-_PAIRS = 1 << 18
-# Up to this many key values, the restriction names each of them; otherwise it names the least and the greatest.
-_FEW_KEYS = 1000
+_MOST_PAIRS = 1 << 18
+# Up to this many key values of the source, the condition on the table names each of them; otherwise it names the least and the
+# greatest.
+_MOST_LISTED_KEYS = 1000
 # The operator after the sides of a comparison have been exchanged.
-_FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_NUMBERS = frozenset({"byte", "short", "integer", "long", "boolean", "date", "timestamp", "timestamp_ntz"})
-_FLOATS = frozenset({"float", "double"})
-_BYTES = frozenset({"string", "binary"})
+_EXCHANGED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_WHOLE_NUMBERS = frozenset({"byte", "short", "integer", "long", "boolean", "date", "timestamp", "timestamp_ntz"})
+_FLOAT_TYPES = frozenset({"float", "double"})
+_BYTE_TYPES = frozenset({"string", "binary"})
 
 
 @dataclass(frozen=True, slots=True)
-class Sided:
-    """A comparison of a value of the table with one of the source: target <op> source."""
+class SideComparison:
+    """A comparison of a value of the table with one of the source: target <op> source. data_type: of both values."""
 
     op: str
     target: Expression
@@ -65,9 +66,10 @@ class Sided:
 
     @property
     def is_key(self) -> bool:
+        """Whether the comparison requires equal values, of a type whose values can be numbered."""
         kind = self.data_type
         is_supported = isinstance(kind, DecimalType) or (
-            isinstance(kind, PrimitiveType) and kind.name in _NUMBERS | _FLOATS | _BYTES
+            isinstance(kind, PrimitiveType) and kind.name in _WHOLE_NUMBERS | _FLOAT_TYPES | _BYTE_TYPES
         )
         return self.op in ("=", "<=>") and is_supported
 
@@ -75,38 +77,38 @@ class Sided:
 @dataclass(frozen=True, slots=True)
 class JoinCondition:
     """The condition, whose parts all have to be true. keys: equalities that pair rows; comparisons: all parts that compare the
-    sides, also the keys; of_target, of_source: parts about one side; other_parts: parts that are evaluated on pairs.
+    sides, also the keys; target_parts, source_parts: parts about one side; other_parts: parts that are evaluated on pairs.
     """
 
-    keys: tuple[Sided, ...]
-    comparisons: tuple[Sided, ...]
-    of_target: tuple[Expression, ...]
-    of_source: tuple[Expression, ...]
+    keys: tuple[SideComparison, ...]
+    comparisons: tuple[SideComparison, ...]
+    target_parts: tuple[Expression, ...]
+    source_parts: tuple[Expression, ...]
     other_parts: tuple[Expression, ...]
 
     @classmethod
     def of(cls, condition: Expression, rows: StructType) -> JoinCondition:
-        """rows: the columns of both sides."""
-        keys, comparisons, of_target, of_source, other_parts = [], [], [], [], []
+        """Sort the parts of a condition by the sides that they name. rows: the columns of both sides."""
+        keys, comparisons, target_parts, source_parts, other_parts = [], [], [], [], []
         for part in conjuncts(condition):
             sides = _sides(part)
-            comparison = _compared(part, rows) if sides == {TARGET, SOURCE} else None
+            comparison = _side_comparison(part, rows) if sides == {TARGET, SOURCE} else None
             if comparison is not None:
                 comparisons.append(comparison)
             if comparison is not None and comparison.is_key:
                 keys.append(comparison)
             elif sides == {TARGET}:
-                of_target.append(part)
+                target_parts.append(part)
             elif sides == {SOURCE}:
-                of_source.append(part)
+                source_parts.append(part)
             else:
                 other_parts.append(part)
-        return cls(tuple(keys), tuple(comparisons), tuple(of_target), tuple(of_source), tuple(other_parts))
+        return cls(tuple(keys), tuple(comparisons), tuple(target_parts), tuple(source_parts), tuple(other_parts))
 
     @property
     def columns(self) -> frozenset[str]:
         """The columns of both sides that are needed to find matches."""
-        parts = [*self.of_target, *self.of_source, *self.other_parts]
+        parts = [*self.target_parts, *self.source_parts, *self.other_parts]
         parts += [value for key in self.keys for value in (key.target, key.source)]
         return frozenset(path[0] for part in parts for path in columns_of(part))
 
@@ -114,34 +116,37 @@ class JoinCondition:
         """A condition that every row of the table fulfils that matches a source row, over the table's own names; None if nothing
         is known.
         """
-        matching_source = source.filter(pa.array(_true(self.of_source, source)))
-        parts = [*self.of_target, *(part for sided in self.comparisons for part in _bounds(sided, matching_source))]
+        matching_source = source.filter(pa.array(_all_true(self.source_parts, source)))
+        value_conditions = (part for comparison in self.comparisons for part in _value_conditions(comparison, matching_source))
+        parts = [*self.target_parts, *value_conditions]
         if matching_source.num_rows == 0:
             return FALSE
         return transform_columns(conjunction(tuple(parts)), _without_side) if parts else None
 
 
 def _without_side(path: tuple[str, ...]) -> Expression:
+    """The table's column at the path, without the prefix of its side."""
     return Column((path[0].removeprefix(TARGET), *path[1:]))
 
 
 def _sides(expression: Expression) -> set[str]:
+    """The sides whose columns the expression names, by their prefixes TARGET and SOURCE."""
     return {TARGET if path[0].startswith(TARGET) else SOURCE for path in columns_of(expression)}
 
 
-def _compared(part: Expression, rows: StructType) -> Sided | None:
+def _side_comparison(part: Expression, rows: StructType) -> SideComparison | None:
     """The comparison with the table's side on the left; None if the part does not compare the two sides."""
     if not isinstance(part, Comparison):
         return None
     left, right = _sides(part.left), _sides(part.right)
     if left == {TARGET} and right == {SOURCE}:
-        return Sided(part.op, part.left, part.right, type_of(part.left, rows))
+        return SideComparison(part.op, part.left, part.right, type_of(part.left, rows))
     if left == {SOURCE} and right == {TARGET}:
-        return Sided(_FLIPPED[part.op], part.right, part.left, type_of(part.left, rows))
+        return SideComparison(_EXCHANGED[part.op], part.right, part.left, type_of(part.left, rows))
     return None
 
 
-def _true(parts: Sequence[Expression], rows: pa.RecordBatch) -> Ndarray:
+def _all_true(parts: Sequence[Expression], rows: pa.RecordBatch) -> Ndarray:
     """One boolean per row: whether all parts are true."""
     if not parts:
         return np.ones(rows.num_rows, bool)
@@ -152,54 +157,56 @@ def _true(parts: Sequence[Expression], rows: pa.RecordBatch) -> Ndarray:
 # ---------------------------------------------------------------- conditions on the table from the keys
 
 
-def _bounds(sided: Sided, source: pa.RecordBatch) -> list[Expression]:
+def _value_conditions(comparison: SideComparison, source: pa.RecordBatch) -> list[Expression]:
     """Conditions that each row of the table fulfils if it matches a row of the source, by the source's values. Empty if the
     type or the values allow none.
     """
-    kind = sided.data_type
-    if not (isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in _NUMBERS | _FLOATS | {"string"})):
+    kind = comparison.data_type
+    is_supported_primitive = isinstance(kind, PrimitiveType) and kind.name in _WHOLE_NUMBERS | _FLOAT_TYPES | {"string"}
+    if not (is_supported_primitive or isinstance(kind, DecimalType)):
         return []
-    values = evaluate(sided.source, source)
+    values = evaluate(comparison.source, source)
     known_values = values.drop_null()
     try:
-        bound = _restricted(sided, known_values)
+        bound = _matching_condition(comparison, known_values)
     except (ValueError, OverflowError):  # a date or time outside the range of Python's own types
         return []
     if bound is None:
         return []
-    return [Or((bound, IsNull(sided.target))) if sided.op == "<=>" and len(known_values) < len(values) else bound]
+    return [Or((bound, IsNull(comparison.target))) if comparison.op == "<=>" and len(known_values) < len(values) else bound]
 
 
-def _restricted(sided: Sided, known_values: pa.Array) -> Expression | None:
+def _matching_condition(comparison: SideComparison, known_values: pa.Array) -> Expression | None:
     """The condition that the target's value must fulfil to match any known value of the source; None if all values may."""
     if not len(known_values):
         return FALSE
-    kind = sided.data_type
+    kind = comparison.data_type
     if kind in (PrimitiveType("float"), PrimitiveType("double")):
         if pc.any(pc.is_nan(known_values)).as_py():
             return None  # NaN is greater than all other values
         known_values = pc.add(known_values, pa.scalar(0.0, known_values.type))  # makes -0.0 0.0: they are equal
-    elif sided.op in ("=", "<=>"):
+    elif comparison.op in ("=", "<=>"):
         distinct = known_values.unique()
-        if len(distinct) <= _FEW_KEYS:
-            return In(sided.target, tuple(Literal(python_value(value), kind) for value in distinct))
+        if len(distinct) <= _MOST_LISTED_KEYS:
+            return In(comparison.target, tuple(Literal(python_value(value), kind) for value in distinct))
     least, greatest = (Literal(python_value(pc.min_max(known_values)[end]), kind) for end in ("min", "max"))
-    if sided.op in ("=", "<=>"):
-        return And((Comparison(">=", sided.target, least), Comparison("<=", sided.target, greatest)))
-    return Comparison(sided.op, sided.target, greatest if sided.op in ("<", "<=") else least)
+    if comparison.op in ("=", "<=>"):
+        return And((Comparison(">=", comparison.target, least), Comparison("<=", comparison.target, greatest)))
+    # target < source is true for some source value only if it is true for the greatest one.
+    return Comparison(comparison.op, comparison.target, greatest if comparison.op in ("<", "<=") else least)
 
 
 # ---------------------------------------------------------------- values as numbers
 
 
-class _Numbers:
+class _KeyNumbers:
     """Numbers from 0 on for the distinct values of a key in the source, and the same numbers for equal values of the table; -1
     for other values. nulls_match: null has a number too (<=>).
     """
 
     def __init__(self, values: pa.Array, kind: DataType, *, nulls_match: bool) -> None:
-        self._is_plain = isinstance(kind, PrimitiveType) and kind.name in _NUMBERS | _FLOATS
-        self._is_float = isinstance(kind, PrimitiveType) and kind.name in _FLOATS
+        self._is_plain = isinstance(kind, PrimitiveType) and kind.name in _WHOLE_NUMBERS | _FLOAT_TYPES
+        self._is_float = isinstance(kind, PrimitiveType) and kind.name in _FLOAT_TYPES
         self._nulls_match = nulls_match
         known_values = values.drop_null()
         self._known: Any = np.unique(self._bits(known_values)) if self._is_plain else known_values.unique()
@@ -209,7 +216,7 @@ class _Numbers:
     def of(self, values: pa.Array) -> Ndarray:
         """The number of each key; -1 for keys that match none."""
         if self._is_plain:
-            numbers = _place(self._known, self._bits(values))
+            numbers = _sorted_positions(self._known, self._bits(values))
         else:
             places = pc.fill_null(pc.index_in(values, value_set=self._known), -1)
             numbers = places.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -230,12 +237,13 @@ class _Numbers:
         return bits
 
 
-def _rows_at(rows: pa.RecordBatch, numbers: Ndarray) -> pa.RecordBatch:
-    """The rows with these numbers, which are distinct and ascending: if there are as many as rows, these are all rows."""
+def _take_rows(rows: pa.RecordBatch, numbers: Ndarray) -> pa.RecordBatch:
+    """The rows with these numbers. The numbers are distinct and ascending, so if there are as many numbers as rows, they name all
+    rows, and nothing has to be copied."""
     return rows if len(numbers) == rows.num_rows else rows.take(pa.array(numbers))
 
 
-def _place(ordered: Ndarray, values: Ndarray) -> Ndarray:
+def _sorted_positions(ordered: Ndarray, values: Ndarray) -> Ndarray:
     """The positions of the values in the sorted array; -1 for values that it does not contain."""
     if not len(ordered):
         return np.full(len(values), -1, np.int64)
@@ -245,29 +253,32 @@ def _place(ordered: Ndarray, values: Ndarray) -> Ndarray:
 
 class _RowNumbers:
     """One number per row for all of its keys; -1 for a row that cannot match. Without keys all rows have the number 0.
+    source_numbers: those of the source rows.
 
     The numbers of the keys are combined one key after another. After each key, the combined numbers of the source are replaced
     by their positions in `distinct`, so that they stay below the number of rows.
     """
 
-    def __init__(self, keys: Sequence[Sided], source: pa.RecordBatch) -> None:
+    def __init__(self, keys: Sequence[SideComparison], source: pa.RecordBatch) -> None:
         self._keys = keys
-        self._numbers: list[_Numbers] = []
+        self._numbers: list[_KeyNumbers] = []
         self._distinct: list[Ndarray] = []
-        self.of_source: Ndarray = np.zeros(source.num_rows, np.int64)
+        self.source_numbers: Ndarray = np.zeros(source.num_rows, np.int64)
         for key in keys:
             values = evaluate(key.source, source)
-            numbers = _Numbers(values, key.data_type, nulls_match=key.op == "<=>")
-            combined = _combined_numbers(self.of_source, numbers.of(values), numbers.count)
+            numbers = _KeyNumbers(values, key.data_type, nulls_match=key.op == "<=>")
+            combined = _combined_numbers(self.source_numbers, numbers.of(values), numbers.count)
             distinct = np.unique(combined[combined >= 0])
             self._numbers.append(numbers)
             self._distinct.append(distinct)
-            self.of_source = _place(distinct, combined)
+            self.source_numbers = _sorted_positions(distinct, combined)
 
-    def of_target(self, rows: pa.RecordBatch) -> Ndarray:
+    def number_target_rows(self, rows: pa.RecordBatch) -> Ndarray:
+        """The number of each of the table's rows; -1 for a row that matches no source row."""
         row_numbers: Ndarray = np.zeros(rows.num_rows, np.int64)
         for key, numbers, distinct in zip(self._keys, self._numbers, self._distinct, strict=True):
-            row_numbers = _place(distinct, _combined_numbers(row_numbers, numbers.of(evaluate(key.target, rows)), numbers.count))
+            key_numbers = numbers.of(evaluate(key.target, rows))
+            row_numbers = _sorted_positions(distinct, _combined_numbers(row_numbers, key_numbers, numbers.count))
         return row_numbers
 
 
@@ -283,11 +294,11 @@ class SourceIndex:
     """The source rows, indexed by the numbers of their keys. Threads may share it."""
 
     def __init__(self, source: pa.RecordBatch, condition: JoinCondition) -> None:
-        """source: its columns with their prefix."""
+        """source: the source rows, whose columns have their prefix."""
         self._source, self._condition = source, condition
-        allowed_rows = np.flatnonzero(_true(condition.of_source, source))
-        self._rows = _RowNumbers(condition.keys, _rows_at(source, allowed_rows))
-        numbers = self._rows.of_source
+        allowed_rows = np.flatnonzero(_all_true(condition.source_parts, source))
+        self._rows = _RowNumbers(condition.keys, _take_rows(source, allowed_rows))
+        numbers = self._rows.source_numbers
         # The source rows in the order of their numbers, without those that have none (-1).
         self._order = allowed_rows[np.argsort(numbers, kind="stable")[int((numbers < 0).sum()) :]]
         # For each number: how many source rows have it, and where they begin in _order.
@@ -298,25 +309,25 @@ class SourceIndex:
 
     def matches(self, rows: pa.RecordBatch) -> Iterator[tuple[Ndarray, Ndarray]]:
         """Row numbers of the batch, and of the source rows that they match, in the order of the batch."""
-        candidate_rows = np.flatnonzero(_true(self._condition.of_target, rows))
-        numbers = self._rows.of_target(_rows_at(rows, candidate_rows))
+        candidate_rows = np.flatnonzero(_all_true(self._condition.target_parts, rows))
+        numbers = self._rows.number_target_rows(_take_rows(rows, candidate_rows))
         candidate_rows, numbers = candidate_rows[numbers >= 0], numbers[numbers >= 0]
         # The pairs are numbered through all rows: those of row i are ends[i] - counts[i] up to ends[i], exclusive.
         counts = self._counts[numbers]
         ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0
-        for start in range(0, total, _PAIRS):
-            pairs = np.arange(start, min(total, start + _PAIRS))
+        for start in range(0, total, _MOST_PAIRS):
+            pairs = np.arange(start, min(total, start + _MOST_PAIRS))
             row_of_pair = np.searchsorted(ends, pairs, side="right")
             source = self._order[self._starts[numbers[row_of_pair]] + pairs - (ends[row_of_pair] - counts[row_of_pair])]
-            yield self._holding(rows, candidate_rows[row_of_pair], source)
+            yield self._filter_pairs(rows, candidate_rows[row_of_pair], source)
 
-    def _holding(self, rows: pa.RecordBatch, target: Ndarray, source: Ndarray) -> tuple[Ndarray, Ndarray]:
+    def _filter_pairs(self, rows: pa.RecordBatch, target: Ndarray, source: Ndarray) -> tuple[Ndarray, Ndarray]:
         """The pairs of rows for which the parts of the condition that are no keys are true too."""
         other_parts = self._condition.other_parts
         if not other_parts:
             return target, source
-        is_match = _true(other_parts, paired_rows(rows, target, self._source, source, self._needed))
+        is_match = _all_true(other_parts, paired_rows(rows, target, self._source, source, self._needed))
         return target[is_match], source[is_match]
 
 

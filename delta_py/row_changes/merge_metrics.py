@@ -12,21 +12,22 @@ Action: TypeAlias = Literal["update", "delete", "insert"]
 def merge_metrics(
     clauses: Sequence[tuple[Kind, Action]],
     source_rows: int,
-    materialized_ms: int,
-    done: Mapping[str, int],
-    by_clause: Mapping[int, int],
+    source_read_ms: int,
+    commit_metrics: Mapping[str, int],
+    rows_by_clause: Mapping[int, int],
 ) -> dict[str, int]:
-    """done: the metrics that Dml.commit counts. by_clause: row count of each clause, by its number in `clauses`. materialized_ms:
-    the time to read the source."""
-    inserted = sum(by_clause.get(number, 0) for number, (kind, _) in enumerate(clauses) if kind == "not matched")
+    """The metrics of a MERGE. clauses: the kind and action of each. source_read_ms: the time to read the source. commit_metrics:
+    those that Dml.commit counts. rows_by_clause: row count of each clause, by its number in `clauses`."""
+    inserted = sum(rows_by_clause.get(number, 0) for number, (kind, _) in enumerate(clauses) if kind == "not matched")
+    # Rows of the table without a match in the source, by what happened to them.
     unmatched_counts = {"delete": 0, "update": 0}
     for number, (kind, action) in enumerate(clauses):
         if kind == "not matched by source":
-            unmatched_counts[action] += by_clause.get(number, 0)
-    deleted, updated, copied = (done.get(f"num{name}Rows", 0) for name in ("Deleted", "Updated", "Copied"))
+            unmatched_counts[action] += rows_by_clause.get(number, 0)
+    deleted, updated, copied = (commit_metrics.get(f"num{name}Rows", 0) for name in ("Deleted", "Updated", "Copied"))
     return {
         "numSourceRows": source_rows,
-        "materializeSourceTimeMs": materialized_ms,
+        "materializeSourceTimeMs": source_read_ms,
         "numTargetRowsInserted": inserted,
         "numTargetRowsUpdated": updated,
         "numTargetRowsMatchedUpdated": updated - unmatched_counts["update"],
@@ -36,12 +37,13 @@ def merge_metrics(
         "numTargetRowsNotMatchedBySourceDeleted": unmatched_counts["delete"],
         "numTargetRowsCopied": copied,
         "numOutputRows": copied + updated + inserted,
-        **{ours: done.get(theirs, 0) for ours, theirs in _RENAMED.items()},
-        **{name: value for name, value in done.items() if name.endswith("Ms")},
+        **{merge_name: commit_metrics.get(commit_name, 0) for merge_name, commit_name in _COMMIT_NAMES.items()},
+        **{name: value for name, value in commit_metrics.items() if name.endswith("Ms")},
     }
 
 
-_RENAMED = {
+# The names of metrics that a MERGE takes over from Dml.commit, and their names there.
+_COMMIT_NAMES = {
     "numTargetFilesAdded": "numAddedFiles",
     "numTargetBytesAdded": "numAddedBytes",
     "numTargetFilesRemoved": "numRemovedFiles",

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from delta_py.errors import InvalidOptionError
 from delta_py.expressions.tree import columns_of
-from delta_py.row_changes.assigned_rows import assigned, assigned_constants, updated_rows
+from delta_py.row_changes.assigned_rows import convert_constants, resolve_assignments, updated_rows
 from delta_py.row_changes.dml import Dml
 from delta_py.row_changes.row_jobs import address, change_rows, target_rows
 from delta_py.row_changes.sql_scope import Scope, Side
@@ -40,12 +40,11 @@ def delete(store: ObjectStore, predicate: str | None = None, *, time_zone: str =
     dml.candidates(condition)
     partial_files = dml.take_whole_files(condition)
 
-    def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def mark_deleted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return (pa.record_batch(address(dml, batch, DELETED)) for batch in batches)
 
-    return change_rows(
-        dml, target_rows(dml, partial_files, (), condition) if len(partial_files) else None, make, _parameters(predicate)
-    )
+    scan = target_rows(dml, partial_files, (), condition) if len(partial_files) else None
+    return change_rows(dml, scan, mark_deleted, _history_parameters(predicate))
 
 
 def update(
@@ -59,8 +58,8 @@ def update(
     """Assign new values to columns of the rows for which the predicate is true (None: of all rows). Returns metrics.
 
     updates: SQL by column, over the row's old values; fields of structs by their path; DEFAULT is the column's default.
-    new_values: Python values, instead of updates. Raises as `delete`; what `assigned`, `assigned_constants` and the row checks
-    raise.
+    new_values: Python values, instead of updates. Raises as `delete`; what `resolve_assignments`, `convert_constants` and the row
+    checks raise.
     """
     if (updates is None) == (new_values is None):
         raise InvalidOptionError("Give updates (SQL expressions) or new_values (values), one of the two.", option="updates")
@@ -69,26 +68,29 @@ def update(
     condition = None if predicate is None else scope.predicate(predicate)
     target = scope.sides[0]
     if new_values is not None:
-        values = assigned_constants(scope, target, new_values, "UPDATE")
+        values = convert_constants(scope, target, new_values, "UPDATE")
     else:
-        values = assigned(scope, target, updates or {}, "UPDATE")
+        values = resolve_assignments(scope, target, updates or {}, "UPDATE")
     rows = updated_rows(target, values)
     dml.transaction.only_deleted_rows_matter()
+    # Without assignments no row changes, and no file is read.
     candidates = dml.candidates(condition) if updates or new_values else None
 
-    def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def make_updates(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return (pa.record_batch({**address(dml, batch, UPDATED), NEW: rows.of(batch)}) for batch in batches)
 
     if not candidates:
-        return change_rows(dml, None, make, _parameters(predicate))
+        return change_rows(dml, None, make_updates, _history_parameters(predicate))
     needed_columns = rows.columns | {path[0] for path in (columns_of(condition) if condition is not None else ())}
     columns = [f for f in dml.snapshot.schema.fields if f.name in needed_columns]
-    return change_rows(dml, target_rows(dml, candidates, columns, condition), make, _parameters(predicate))
+    return change_rows(dml, target_rows(dml, candidates, columns, condition), make_updates, _history_parameters(predicate))
 
 
 def _scope(dml: Dml, where: str) -> Scope:
+    """The names that SQL of the command may use: the table's columns. where: the command's name, for errors."""
     return Scope((Side(dml.snapshot.schema),), Clock(dml.state.write_micros, dml.state.time_zone), where)
 
 
-def _parameters(predicate: str | None) -> dict[str, Any]:
+def _history_parameters(predicate: str | None) -> dict[str, Any]:
+    """The parameters of the operation in the table's history, as delta-spark writes them."""
     return {"predicate": [] if predicate is None else [predicate]}

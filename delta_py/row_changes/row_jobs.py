@@ -2,7 +2,7 @@
 commit.
 
     scan = target_rows(dml, candidates, columns)
-    metrics = change_rows(dml, scan, make, parameters)      # make: batches of the scan -> the batches of task_changes.py
+    metrics = change_rows(dml, scan, make_changes, parameters)      # make_changes: the scan's batches -> those of task_changes.py
 
 Each thread reads a share of the files, batch by batch. If anything fails before the commit, the written files are deleted.
 Protocol: Requirements for Writers.
@@ -28,7 +28,7 @@ from delta_py.types.schema import StructField, StructType
 from delta_py.write.rewrite import RemovedRows, remove_rows
 from delta_py.write.task_changes import CHANGE, FILE, ROW, ROW_ID, TaskChanges, write_changes
 
-_THREADS, _NAME = min(4, os.cpu_count() or 1), "delta_py-rows"
+_THREADS, _THREAD_NAME = min(4, os.cpu_count() or 1), "delta_py-rows"
 # Another thread is used for each _SHARE_BYTES of files. To open a file counts like reading _OPEN_COST_BYTES.
 _SHARE_BYTES = 32 * 1024 * 1024
 _OPEN_COST_BYTES = 1024 * 1024
@@ -45,48 +45,55 @@ def target_rows(dml: Dml, candidates: Candidates, columns: Sequence[StructField]
 
 
 def address(dml: Dml, rows: pa.RecordBatch, change: int) -> dict[str, pa.Array]:
-    """The columns of task_changes.py that tell the positions of rows of the scan, and how they change."""
-    places = rows.column(ROW_ADDRESS)
-    columns = {FILE: places.field("file_number"), ROW: places.field("row_index")}
+    """The columns of task_changes.py that tell the positions of rows of the scan, and how they change. change: DELETED or
+    UPDATED, for all of the rows."""
+    addresses = rows.column(ROW_ADDRESS)
+    columns = {FILE: addresses.field("file_number"), ROW: addresses.field("row_index")}
     if dml.row_ids is not None:
-        columns[ROW_ID] = places.field("row_id")
+        columns[ROW_ID] = addresses.field("row_id")
     return {**columns, CHANGE: pa.array(np.full(rows.num_rows, change, np.int8))}
 
 
 def change_rows(
     dml: Dml,
     scan: Scan | None,
-    make: Callable[[Iterator[pa.RecordBatch]], Batches],
+    make_changes: Callable[[Iterator[pa.RecordBatch]], Batches],
     parameters: Mapping[str, Any],
     *,
-    after: Callable[[], Batches] | None = None,
-    named: MetricNames | None = None,
+    make_inserts: Callable[[], Batches] | None = None,
+    name_metrics: MetricNames | None = None,
 ) -> dict[str, int]:
     """Carry out the change and return its metrics.
 
-    scan: None when no row has to be read. after: makes further changed rows, called after all rows of the scan are read.
-    named: as in Dml.commit. Raises what `make` and the parts raise, and conflicts as Transaction.commit; nothing is changed then.
+    scan: None when no row has to be read. make_changes: makes changed rows, in the columns of task_changes.py, of the scan's
+    batches. make_inserts: makes the rows to insert; called after all rows of the scan are read. parameters: of the operation in
+    the table's history. name_metrics: as in Dml.commit. Raises what these functions raise, and conflicts as Transaction.commit;
+    nothing is changed then.
     """
     start = time.monotonic()
     try:
-        changes = _changed_rows(dml, scan, make, after)
+        changes = _changed_rows(dml, scan, make_changes, make_inserts)
         scan_end = time.monotonic()
-        removed_rows = _removals(dml, changes)
+        removed_rows = _remove_old_rows(dml, changes)
     except BaseException:
         dml.abort()
         raise
     times = {"scanTimeMs": round((scan_end - start) * 1000), "rewriteTimeMs": round((time.monotonic() - scan_end) * 1000)}
     try:
-        _, metrics = dml.commit(parameters, changes, removed_rows, times, named=named)
+        _, metrics = dml.commit(parameters, changes, removed_rows, times, name_metrics=name_metrics)
     finally:
         dml.close(changes)
     return metrics
 
 
 def _changed_rows(
-    dml: Dml, scan: Scan | None, make: Callable[[Iterator[pa.RecordBatch]], Batches], after: Callable[[], Batches] | None
+    dml: Dml,
+    scan: Scan | None,
+    make_changes: Callable[[Iterator[pa.RecordBatch]], Batches],
+    make_inserts: Callable[[], Batches] | None,
 ) -> list[TaskChanges]:
-    """Make the changes of the scan's rows in threads, and then the rows that come after them."""
+    """Make and write the changes of the scan's rows in threads, and then the inserted rows. Returns the result of each thread and
+    of the inserts."""
     state = dml.change_state()
     changes: list[TaskChanges] = []
     if scan is not None:
@@ -96,20 +103,21 @@ def _changed_rows(
         shares = scan.pack(max_group_bytes=2**62, open_cost_bytes=_OPEN_COST_BYTES, target_groups=count)
 
         def change(task: int) -> TaskChanges:
-            return write_changes(state, make(read_files(scan.state, shares[task].scan_files())), task=task)
+            return write_changes(state, make_changes(read_files(scan.state, shares[task].scan_files())), task=task)
 
-        changes = in_threads([partial(change, task) for task in range(len(shares))], _THREADS, _NAME)
-    if after is not None:
-        changes.append(write_changes(state, after(), task=len(changes)))
+        changes = in_threads([partial(change, task) for task in range(len(shares))], _THREADS, _THREAD_NAME)
+    if make_inserts is not None:
+        changes.append(write_changes(state, make_inserts(), task=len(changes)))
     return changes
 
 
-def _removals(dml: Dml, changes: Sequence[TaskChanges]) -> RemovedRows:
+def _remove_old_rows(dml: Dml, changes: Sequence[TaskChanges]) -> RemovedRows:
     """Remove the old rows from their files, in threads."""
     files, rewrite = dml.touched_files(changes), dml.rewrite
     threads = _THREADS
     if not rewrite.use_deletion_vectors:  # each thread writes its own files
         threads = min(_THREADS, 1 + sum(touched.file.size_bytes for touched in files) // _SHARE_BYTES)
+    # Threads would cost more than the few small vectors of a light change.
     groups = [files] if files and dml.is_light(files) else dml.groups(files, threads)
     steps = [partial(remove_rows, group, rewrite, task=task) for task, group in enumerate(groups)]
-    return RemovedRows.of_all(in_threads(steps, _THREADS, _NAME))
+    return RemovedRows.of_all(in_threads(steps, _THREADS, _THREAD_NAME))

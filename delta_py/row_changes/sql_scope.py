@@ -27,7 +27,8 @@ TARGET, SOURCE = "t.", "s."
 
 @dataclass(frozen=True)
 class Side:
-    """alias: the qualifier of this side's names, as in `t.id`. prefix: of its columns in rows."""
+    """The table or the source of a command. alias: the qualifier of its names in SQL, as in `t.id`. prefix: of the names of its
+    columns in rows that hold columns of both sides; empty if there is one side."""
 
     schema: StructType
     alias: str | None = None
@@ -35,16 +36,18 @@ class Side:
 
     @cached_property
     def rows(self) -> StructType:
+        """The side's columns with their prefix."""
         return StructType(tuple(replace(f, name=self.prefix + f.name) for f in self.schema.fields))
 
     def without_alias(self, path: Path) -> Path | None:
         """The path of a column without the alias; None if the path does not begin with the alias."""
         if self.alias is None or len(path) < 2 or path[0].lower() != self.alias.lower():
             return None
-        return path[1:] if _has(self.schema, path[1:]) else None
+        return path[1:] if _has_path(self.schema, path[1:]) else None
 
 
-def _has(schema: StructType, path: Path) -> bool:
+def _has_path(schema: StructType, path: Path) -> bool:
+    """Whether the schema has a column, or a field of structs, at the path."""
     struct: DataType = schema
     for name in path:
         field = struct.find(name) if isinstance(struct, StructType) else None
@@ -64,6 +67,7 @@ class Scope:
 
     @cached_property
     def rows(self) -> StructType:
+        """The columns of all sides with their prefixes."""
         return StructType(tuple(f for side in self.sides for f in side.rows.fields))
 
     @cached_property
@@ -72,30 +76,33 @@ class Scope:
         return StructType(tuple(f for side in self.sides for f in side.schema.fields))
 
     def predicate(self, sql: str) -> Expression:
-        """Raises ExpressionError for text that is not a condition or cannot be evaluated; SchemaMismatchError
+        """The condition over the columns of `rows`.
+
+        Raises ExpressionError for text that is not a condition or cannot be evaluated; SchemaMismatchError
         (DELTA_MERGE_UNRESOLVED_EXPRESSION) for an unknown name, ExpressionError (AMBIGUOUS_REFERENCE) for a name that both sides
         have.
         """
-        return self._parsed(sql, condition=True)
+        return self._parse(sql, condition=True)
 
     def expression(self, sql: str) -> Expression:
         """As predicate, for an expression of any type."""
-        return self._parsed(sql, condition=False)
+        return self._parse(sql, condition=False)
 
-    def _parsed(self, sql: str, *, condition: bool) -> Expression:
+    def _parse(self, sql: str, *, condition: bool) -> Expression:
+        """As predicate if `condition`, otherwise as expression."""
         if not isinstance(sql, str):
             raise TypeError(f"In the {self.where} SQL text is expected, not {type(sql).__name__}.")
         zone = self.clock.time_zone
-        parsed = parse_named(sql, self._names, self.rows, self._column, condition=condition, session_timezone=zone)
+        parsed = parse_named(sql, self._names, self.rows, self._resolve_column, condition=condition, session_timezone=zone)
         expression = self.clock.set(parsed)
         if not can_evaluate(expression, self.rows):
             raise not_supported(f"{sql[:60]} in the {self.where}", "It has a function that has no evaluation without Spark.")
         return expression
 
-    def _column(self, path: Path) -> Expression:
+    def _resolve_column(self, path: Path) -> Expression:
         """The column that the path means. A qualified meaning takes precedence over a column with fields of the same names."""
         qualified = [(side, column_path) for side in self.sides if (column_path := side.without_alias(path)) is not None]
-        matches = qualified or [(side, path) for side in self.sides if _has(side.schema, path)]
+        matches = qualified or [(side, path) for side in self.sides if _has_path(side.schema, path)]
         if not matches:
             raise self._unresolved(path)
         if len(matches) > 1:

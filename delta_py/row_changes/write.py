@@ -33,11 +33,12 @@ from delta_py.types.schema import StructType, from_arrow_schema
 from delta_py.write.data_files import WrittenFiles, delete_files, delete_files_of, write_files
 from delta_py.write.rewrite import RemovedRows
 
-# Spark kills the Python worker of a task 2 s after the task was cancelled (spark.python.task.killTimeout).
+# Spark kills the Python worker of a task 2 s after the task was cancelled (spark.python.task.killTimeout). So a cancelled task
+# writes no files after 3 rounds of 1 s.
 _STRAGGLER_ROUNDS, _STRAGGLER_WAIT_SECONDS = 3, 1.0
 # A table may be deleted and created again at the same path while a write runs; loading it again detects this. On a remote store
 # that costs round trips, so a short write skips it.
-_FRESH_SECONDS = 10.0
+_MOST_SECONDS_WITHOUT_RELOAD = 10.0
 
 
 def write_delta(
@@ -96,7 +97,7 @@ def write_delta(
         cluster_by=cluster_by,
         merge_schema=merge_schema or schema_mode == "merge",
         overwrite_schema=overwrite_schema or schema_mode == "overwrite",
-        replace_where=_one_of(replace_where, predicate),
+        replace_where=_single_condition(replace_where, predicate),
         partition_overwrite_mode=partition_overwrite_mode,
         txn_app_id=txn_app_id,
         txn_version=txn_version,
@@ -121,7 +122,8 @@ def _check_schema_mode(schema_mode: str | None) -> None:
         )
 
 
-def _one_of(replace_where: str | None, predicate: str | None) -> str | None:
+def _single_condition(replace_where: str | None, predicate: str | None) -> str | None:
+    """The value of whichever of the two parameters is given; None if neither is. Raises InvalidOptionError for both."""
     if replace_where is not None and predicate is not None:
         raise InvalidOptionError(
             "replace_where and predicate are two names of one parameter. Nothing was written. Give one of them.",
@@ -133,14 +135,14 @@ def _one_of(replace_where: str | None, predicate: str | None) -> str | None:
 def write_rows(store: ObjectStore, reader: pa.RecordBatchReader, request: WriteRequest) -> int:
     """As write_delta. reader: from arrow_stream."""
     request.check()
-    snapshot, begin = _newest(store), time.monotonic()
+    snapshot, begin = _load_newest(store), time.monotonic()
     plan = plan_on_snapshot(store, snapshot, from_arrow_schema(reader.schema), request)
     if isinstance(plan, NothingToDo):
         return plan.version
     Conformer(plan.state, reader.schema)  # a schema that does not fit is an error even when there are no rows
     written = write_files(plan.state, reader)
     is_reload_costly = store.is_remote or coordination_of(store) is not None
-    is_fresh = is_reload_costly and time.monotonic() - begin < _FRESH_SECONDS
+    is_fresh = is_reload_costly and time.monotonic() - begin < _MOST_SECONDS_WITHOUT_RELOAD
     return commit_write(store, plan, [written], snapshot=snapshot if is_fresh else None)
 
 
@@ -153,11 +155,11 @@ def plan_write(store: ObjectStore, data_schema: StructType, request: WriteReques
     Raises as write_delta, before any file is written.
     """
     request.check()
-    return plan_on_snapshot(store, _newest(store), data_schema, request)
+    return plan_on_snapshot(store, _load_newest(store), data_schema, request)
 
 
-def _newest(store: ObjectStore) -> Snapshot | None:
-    """Return None if there is no table."""
+def _load_newest(store: ObjectStore) -> Snapshot | None:
+    """The newest version; None if there is no table."""
     try:
         return Snapshot.load(store)
     except TableNotFoundError:
@@ -202,7 +204,7 @@ def commit_write(
     if _changes_nothing(transaction, plan, written, removed_rows.written):
         transaction.commit_nothing()
         return plan.state.read_version
-    operation, parameters = _in_history(plan, batch)
+    operation, parameters = _history_entry(plan, batch)
     transaction.add(written).add(removed_rows.written)
     metrics = _metrics(plan, written, removed_rows, batch)
     version = transaction.commit(operation, parameters, metrics=metrics, user_metadata=request.user_metadata)
@@ -221,12 +223,12 @@ def _changes_nothing(transaction: Transaction, plan: WritePlan, *parts: WrittenF
 
 def _metrics(plan: WritePlan, written: WrittenFiles, replaced: RemovedRows, batch: StreamBatch | None) -> dict[str, int]:
     """Metrics under the names of delta-spark's histories."""
-    of_rows = {"numOutputRows": written.row_count, "numOutputBytes": written.size_bytes}
+    row_metrics = {"numOutputRows": written.row_count, "numOutputBytes": written.size_bytes}
     if batch is not None:
-        return {"numAddedFiles": len(written.adds), "numRemovedFiles": len(replaced.written.removes), **of_rows}
+        return {"numAddedFiles": len(written.adds), "numRemovedFiles": len(replaced.written.removes), **row_metrics}
     if plan.overwrites is Overwrites.MATCHING_ROWS:
         return replace_metrics(written, replaced)
-    metrics = {"numFiles": len(written.adds), **of_rows}
+    metrics = {"numFiles": len(written.adds), **row_metrics}
     if plan.overwrites is not Overwrites.NOTHING:
         metrics |= {
             "numRemovedFiles": len(replaced.written.removes),
@@ -235,7 +237,7 @@ def _metrics(plan: WritePlan, written: WrittenFiles, replaced: RemovedRows, batc
     return metrics
 
 
-def _in_history(plan: WritePlan, batch: StreamBatch | None) -> tuple[str, Mapping[str, Any]]:
+def _history_entry(plan: WritePlan, batch: StreamBatch | None) -> tuple[str, Mapping[str, Any]]:
     """The operation and its parameters."""
     if batch is None:
         return plan.history

@@ -31,7 +31,7 @@ from delta_py.row_rules.geospatial import check_same_shapes
 from delta_py.row_rules.hidden_rule_columns import HiddenColumns
 from delta_py.row_rules.write_state import WriteState, write_state
 from delta_py.snapshot import Snapshot
-from delta_py.snapshot import replaced as made_anew
+from delta_py.snapshot import replaced as replaced_table_error
 from delta_py.statistics.stats_columns import with_added_paths
 from delta_py.storage.store import ObjectStore
 from delta_py.types.column_rules import DEFAULT, GENERATION
@@ -71,8 +71,8 @@ class CreatePlan:
     def history(self) -> tuple[str, Mapping[str, Any]]:
         """The operation and its parameters."""
         if self.request.as_select is None:
-            return "WRITE", _parameters(self.request, self.overwrites)
-        return _as_select(self.request, self.definition)
+            return "WRITE", _history_parameters(self.request, self.overwrites)
+        return _history_of_as_select(self.request, self.definition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +89,12 @@ class ReplacePlan:
 
     def begin(self, store: ObjectStore, snapshot: Snapshot | None) -> Transaction:
         """As Replacement.begin. snapshot: the planned one; if it is None, it is loaded again. Raises as ChangePlan.begin."""
-        return self.replacement.begin(snapshot or _planned_on(store, self.state, self.table_id), self.request.isolation)
+        return self.replacement.begin(snapshot or _load_planned_version(store, self.state, self.table_id), self.request.isolation)
 
     @property
     def history(self) -> tuple[str, Mapping[str, Any]]:
         """The operation and its parameters."""
-        return _as_select(self.request, self.replacement.definition)
+        return _history_of_as_select(self.request, self.replacement.definition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class ChangePlan:
         """A transaction with the changes of the definition. snapshot: the planned one; if it is None, it is loaded again. Raises
         SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) if the version now belongs to another table.
         """
-        snapshot = snapshot or _planned_on(store, self.state, self.table_id)
+        snapshot = snapshot or _load_planned_version(store, self.state, self.table_id)
         transaction = Transaction(snapshot, isolation=self.request.isolation)
         self.changes.add_to(transaction)
         return transaction
@@ -125,20 +125,21 @@ class ChangePlan:
     @property
     def history(self) -> tuple[str, Mapping[str, Any]]:
         """The operation and its parameters."""
-        return "WRITE", _parameters(self.request, self.overwrites)
+        return "WRITE", _history_parameters(self.request, self.overwrites)
 
 
 WritePlan: TypeAlias = CreatePlan | ReplacePlan | ChangePlan
 """A planned write. Small and picklable. state: for the tasks."""
 
 
-def _as_select(request: WriteRequest, definition: TableDefinition) -> tuple[str, Mapping[str, Any]]:
+def _history_of_as_select(request: WriteRequest, definition: TableDefinition) -> tuple[str, Mapping[str, Any]]:
+    """The operation and its parameters in the history, for a write that CREATE or REPLACE TABLE ... AS SELECT makes."""
     assert request.as_select is not None, "other writes never replace a definition"
     return f"{OPERATIONS[request.as_select]} AS SELECT", create_parameters(definition)
 
 
-def _parameters(request: WriteRequest, overwrites: Overwrites) -> Mapping[str, Any]:
-    """partitionBy: the caller's value, not the table's."""
+def _history_parameters(request: WriteRequest, overwrites: Overwrites) -> Mapping[str, Any]:
+    """The parameters of a WRITE in the history, as delta-spark names them. partitionBy is the caller's value, not the table's."""
     parameters: dict[str, Any] = {"mode": request.save_mode, "partitionBy": list(request.partition_by or ())}
     if overwrites is Overwrites.MATCHING_ROWS:
         parameters["predicate"] = [request.replace_where]
@@ -151,11 +152,11 @@ def _parameters(request: WriteRequest, overwrites: Overwrites) -> Mapping[str, A
     return {**parameters, **request.recorded}
 
 
-def _planned_on(store: ObjectStore, state: WriteState, table_id: str) -> Snapshot:
+def _load_planned_version(store: ObjectStore, state: WriteState, table_id: str) -> Snapshot:
     """The version on which the write was planned, loaded again. Raises as ChangePlan.begin."""
     snapshot = Snapshot.load(store, version=state.read_version)
     if snapshot.metadata.id != table_id:
-        raise made_anew(store.root, "the write was planned")
+        raise replaced_table_error(store.root, "the write was planned")
     return snapshot
 
 
@@ -171,13 +172,13 @@ def plan_on_snapshot(
     mode = request.save_mode
     # The data may have been read from another table, whose rules do not apply here.
     data_schema = map_fields(data_schema, without_foreign_metadata)
-    visible = _visible(data_schema, HiddenColumns(request.rule_nonce, data_schema.names))
+    visible_columns = _without_hidden_columns(data_schema, HiddenColumns(request.rule_nonce, data_schema.names))
     if snapshot is None:
         if request.as_select == "replace":
             raise table_not_found(store)
         if request.as_select == "create":
             check_empty(store)
-        return _plan_create(store, visible, request)
+        return _plan_create(store, visible_columns, request)
     if mode == "ErrorIfExists":
         raise TableAlreadyExistsError(
             f"There is a table at {store.root} already (version {snapshot.version}), and the write mode is error. "
@@ -186,13 +187,14 @@ def plan_on_snapshot(
         )
     if mode == "Ignore" or _is_recorded(snapshot, request):
         return NothingToDo(snapshot.version)
-    snapshot.check_last_commit()  # before rows are written
+    # The commit of this write must not follow a broken one; the check comes before rows are written.
+    snapshot.check_last_commit()
     if request.as_select in ("replace", "createOrReplace"):
-        return _plan_replacement(snapshot, visible, request)
+        return _plan_replacement(snapshot, visible_columns, request)
     return plan_change(snapshot, data_schema, request)
 
 
-def _visible(data_schema: StructType, hidden: HiddenColumns) -> StructType:
+def _without_hidden_columns(data_schema: StructType, hidden: HiddenColumns) -> StructType:
     """Drop the hidden columns that hold the results of rules; they are not the table's."""
     return StructType(tuple(f for f in data_schema.fields if not hidden.is_hidden(f.name)))
 
@@ -209,16 +211,18 @@ def _plan_create(store: ObjectStore, data_schema: StructType, request: WriteRequ
     """The plan of a write that creates the table."""
     definition = _definition(request.columns or data_schema, request)
     state = write_state(definition.config, store, read_version=-1)
-    return CreatePlan(request, _resolved(state, request, definition.domains), definition)
+    return CreatePlan(request, _with_request_options(state, request, definition.domains), definition)
 
 
 def _plan_replacement(snapshot: Snapshot, data_schema: StructType, request: WriteRequest) -> ReplacePlan:
+    """The plan of a write that gives an existing table a new definition."""
     replacement = Replacement.of(snapshot, _definition(data_schema, request))
     state = write_state(replacement.config(snapshot), snapshot.store, snapshot.version)
-    return ReplacePlan(request, _resolved(state, request, replacement.domains), replacement, snapshot.metadata.id)
+    return ReplacePlan(request, _with_request_options(state, request, replacement.domains), replacement, snapshot.metadata.id)
 
 
 def _definition(data_schema: StructType, request: WriteRequest) -> TableDefinition:
+    """The definition of a new or replaced table that the request describes."""
     return define_table(
         data_schema,
         partition_by=request.partition_by or (),
@@ -230,7 +234,7 @@ def _definition(data_schema: StructType, request: WriteRequest) -> TableDefiniti
     )
 
 
-def _resolved(state: WriteState, request: WriteRequest, domains: Iterable[DomainMetadata]) -> WriteState:
+def _with_request_options(state: WriteState, request: WriteRequest, domains: Iterable[DomainMetadata]) -> WriteState:
     """The state with the request's options in place of the table's settings. domains: of the table's clustering; its columns get
     statistics, wherever they stand in the schema.
     """
@@ -255,13 +259,13 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
             sql_state="428GU",
         )
     hidden = HiddenColumns(request.rule_nonce, data_schema.names)
-    visible = _visible(data_schema, hidden)
-    changes = changed_definition(snapshot, visible, request)
+    visible_columns = _without_hidden_columns(data_schema, hidden)
+    changes = changed_definition(snapshot, visible_columns, request)
     config = changes.config(snapshot)
     clustering = changes.clustering or snapshot.clustering_domain()
     state = write_state(config, snapshot.store, snapshot.version, hidden=hidden)
-    state = _resolved(state, request, () if clustering is None else (clustering,))
-    _check_partition_columns(config, visible)
+    state = _with_request_options(state, request, () if clustering is None else (clustering,))
+    _check_partition_columns(config, visible_columns)
     _check_partitioning(state, request.partition_by)
     _check_clustering(snapshot, config, clustering, request.cluster_by)
     _check_same_metadata(snapshot.config, request)

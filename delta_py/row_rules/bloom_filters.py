@@ -24,7 +24,7 @@ ENABLED = "parquet.bloom.filter.enabled#"
 DISTINCT_VALUES = "parquet.bloom.filter.expected.ndv#"
 FALSE_SHARE = "parquet.bloom.filter.fpp#"
 
-_NO_FILTER = ("boolean", "variant", "void")
+_TYPES_WITHOUT_FILTER = ("boolean", "variant", "void")
 
 
 def bloom_filters(config: TableConfig) -> dict[str, dict[str, int | float]]:
@@ -43,9 +43,9 @@ def bloom_filters(config: TableConfig) -> dict[str, dict[str, int | float]]:
             continue
         path = tuple(f.name for f in fields)
         if path[0] not in config.partition_columns:
-            _check_type(column, fields[-1].data_type)
+            _check_type_has_filters(column, fields[-1].data_type)
             physical = physical_path(config.schema, path, config.column_mapping_mode)
-            options_by_column[".".join(physical)] = _options(properties, column)
+            options_by_column[".".join(physical)] = _filter_options(properties, column)
     if options_by_column and "bloom_filter_options" not in inspect.signature(pq.ParquetWriter.__init__).parameters:
         raise UnsupportedOperationError(
             f"The table's properties ask for Bloom filters of {', '.join(options_by_column)}, which this version of pyarrow "
@@ -55,8 +55,9 @@ def bloom_filters(config: TableConfig) -> dict[str, dict[str, int | float]]:
     return options_by_column
 
 
-def _check_type(column: str, data_type: DataType) -> None:
-    if isinstance(data_type, StructType | ArrayType | MapType) or type_name(data_type) in _NO_FILTER:
+def _check_type_has_filters(column: str, data_type: DataType) -> None:
+    """Raise UnsupportedOperationError for a type whose values have no Bloom filter. column: dotted, as the property names it."""
+    if isinstance(data_type, StructType | ArrayType | MapType) or type_name(data_type) in _TYPES_WITHOUT_FILTER:
         raise UnsupportedOperationError(
             f"{ENABLED}{column}: a column of type {type_name(data_type)} has no Bloom filter in Parquet. Nothing was written. "
             "Remove the property.",
@@ -64,22 +65,24 @@ def _check_type(column: str, data_type: DataType) -> None:
         )
 
 
-def _options(properties: Mapping[str, str], column: str) -> dict[str, int | float]:
+def _filter_options(properties: Mapping[str, str], column: str) -> dict[str, int | float]:
+    """pyarrow's options of the column's filter: ndv (distinct values) and fpp (share of false answers), if the table's properties
+    set them. pyarrow has defaults for both."""
     options: dict[str, int | float] = {}
-    count, share = properties.get(f"{DISTINCT_VALUES}{column}"), properties.get(f"{FALSE_SHARE}{column}")
-    if count is not None:
-        if not count.isdecimal() or not 0 < int(count) < 2**31:
-            raise _senseless(f"{DISTINCT_VALUES}{column}", count, "a number of values above 0")
-        options["ndv"] = int(count)
-    if share is not None:
+    distinct_count, false_share = properties.get(f"{DISTINCT_VALUES}{column}"), properties.get(f"{FALSE_SHARE}{column}")
+    if distinct_count is not None:
+        if not distinct_count.isdecimal() or not 0 < int(distinct_count) < 2**31:
+            raise _invalid_property(f"{DISTINCT_VALUES}{column}", distinct_count, "a number of values above 0")
+        options["ndv"] = int(distinct_count)
+    if false_share is not None:
         try:
-            options["fpp"] = float(share)
+            options["fpp"] = float(false_share)
         except ValueError as error:
-            raise _senseless(f"{FALSE_SHARE}{column}", share, "a share between 0 and 1") from error
+            raise _invalid_property(f"{FALSE_SHARE}{column}", false_share, "a share between 0 and 1") from error
         if not 0 < options["fpp"] < 1:
-            raise _senseless(f"{FALSE_SHARE}{column}", share, "a share between 0 and 1")
+            raise _invalid_property(f"{FALSE_SHARE}{column}", false_share, "a share between 0 and 1")
     return options
 
 
-def _senseless(name: str, value: str, expected: str) -> InvalidOptionError:
+def _invalid_property(name: str, value: str, expected: str) -> InvalidOptionError:
     return InvalidOptionError(f"Table property {name} is {value!r}; it must be {expected}. Nothing was written.", property=name)

@@ -76,12 +76,14 @@ class _Column:
     empty_is_null: bool = False
 
     def values(self, batch: pa.RecordBatch) -> pa.Array:
+        """The column's values, one for each row of the batch of data, before identity numbers and generated values."""
         values = self._source_values(batch)
         if self.empty_is_null and pc.any(empty := pc.equal(pc.binary_length(values), 0)).as_py():
             values = pc.if_else(empty, None, values)
         return values
 
     def _source_values(self, batch: pa.RecordBatch) -> pa.Array:
+        """The values as the write fills them, in which an empty text is not null yet."""
         if self.place is not None:
             values = batch.column(self.place)
             return values if self.convert is None else self.convert(values)
@@ -104,28 +106,32 @@ class Conformer:
         """identities: assigns the numbers of identity columns; None when no rows follow."""
         schema, clock = state.schema, Clock(state.write_micros, state.time_zone)
         self._arrow_schema = to_arrow_schema(schema)
-        hidden = HiddenColumns(state.rule_nonce, tuple(data_schema.names))
-        places = _places(schema, hidden)
+        hidden_columns = HiddenColumns(state.rule_nonce, tuple(data_schema.names))
+        places = _places(schema, hidden_columns)
         times = TimeRules(state.time_zone, state.truncate_nanoseconds)
         self._columns = tuple(
-            _column(f, place, data_schema, clock, times) for f, place in zip(schema.fields, places, strict=True)
+            _column_source(f, place, data_schema, clock, times) for f, place in zip(schema.fields, places, strict=True)
         )
         self._generated = tuple(
-            (number, GeneratedColumn(column.field, schema, clock))
-            for number, column in enumerate(self._columns)
+            (position, GeneratedColumn(column.field, schema, clock))
+            for position, column in enumerate(self._columns)
             if column.place is None and GENERATION in column.field.metadata
         )
         self._identities = identities
         self._identity_positions = tuple(
-            number for number, column in enumerate(self._columns) if _gets_numbers(column, keeps=state.keeps_identities)
+            position
+            for position, column in enumerate(self._columns)
+            if _gets_identity_numbers(column, keeps=state.keeps_identities)
         )
-        # A rule without a hidden column (None) is evaluated here.
-        hidden_checks = {rule: hidden.find(rule, schema, state.partition_columns) for rule in _row_rules(state, self._columns)}
-        self._hidden_checks = tuple(check for check in hidden_checks.values() if check is not None)
-        self._checks = tuple(RowCheck(rule, schema, clock) for rule, check in hidden_checks.items() if check is None)
-        # Rules are about the values that readers will see.
+        # Spark may have computed a rule: then a hidden column of the data has its results. Without one (None), pydelta evaluates
+        # the rule.
+        rules = _row_rules(state, self._columns)
+        check_by_rule = {rule: hidden_columns.find(rule, schema, state.partition_columns) for rule in rules}
+        self._hidden_checks = tuple(check for check in check_by_rule.values() if check is not None)
+        self._checks = tuple(RowCheck(rule, schema, clock) for rule, check in check_by_rule.items() if check is None)
+        # Rules and generation expressions must see the values that readers will see.
         if self._checks or self._hidden_checks or self._generated:
-            self._columns = tuple(_as_read_again(column, state) for column in self._columns)
+            self._columns = tuple(_with_empty_text_as_null(column, state) for column in self._columns)
 
     def conform(self, batch: pa.RecordBatch, *, new_rows: bool = True) -> ConformedBatch:
         """The batch in the table's columns and types. new_rows: False for rows that were in the table before; these keep the
@@ -138,12 +144,12 @@ class Conformer:
         """
         arrays = [column.values(batch) for column in self._columns]
         # Numbers come first: generation expressions may name identity columns.
-        for number in self._identity_positions if new_rows else ():
-            arrays[number] = self._with_numbers(arrays[number], self._columns[number].field.name)
+        for position in self._identity_positions if new_rows else ():
+            arrays[position] = self._replace_nulls_by_numbers(arrays[position], self._columns[position].field.name)
         if self._generated:
             input_columns = pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema)
-            for number, generated in self._generated:
-                arrays[number] = generated.values(input_columns)
+            for position, generated in self._generated:
+                arrays[position] = generated.values(input_columns)
         for column, array in zip(self._columns, arrays, strict=True):
             check_not_null(array, column.field.data_type, column.field.nullable, column.field.name)
         for column, array in zip(self._columns, arrays, strict=True):
@@ -156,24 +162,27 @@ class Conformer:
             hidden_check.check(conformed, batch)
         return ConformedBatch(conformed)
 
-    def _with_numbers(self, values: pa.Array, name: str) -> pa.Array:
-        """Replace nulls by numbers."""
+    def _replace_nulls_by_numbers(self, values: pa.Array, column_name: str) -> pa.Array:
+        """The identity column's values, with a new number in place of each null."""
         if not values.null_count:
             return values
         assert self._identities is not None, "no identity numbers for rows that need them"
-        numbers = self._identities.take(name, values.null_count)
+        numbers = self._identities.take(column_name, values.null_count)
         return numbers if values.null_count == len(values) else pc.replace_with_mask(values, values.is_null(), numbers)
 
 
-def _gets_numbers(column: _Column, *, keeps: bool) -> bool:
-    """Whether nulls in the column stand for numbers that the write assigns. keeps: the WriteState's keeps_identities.
+def _gets_identity_numbers(column: _Column, *, keeps: bool) -> bool:
+    """Whether the write assigns a number for each null in the column: it is an identity column, and the data lacks it, or
+    contains rows of the table with their numbers. keeps: the WriteState's keeps_identities.
 
     Raises InvariantViolationError (DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED) if the data contains its own numbers for
     a column that does not allow it. Protocol: Identity Columns.
     """
     identity = identity_of(column.field)
-    if identity is None or column.place is None or keeps:
-        return identity is not None
+    if identity is None:
+        return False
+    if column.place is None or keeps:
+        return True
     if not identity.explicit:
         raise InvariantViolationError(
             f"The data has values for the identity column {identity.name}, which is GENERATED ALWAYS: the table gives its "
@@ -185,9 +194,9 @@ def _gets_numbers(column: _Column, *, keeps: bool) -> bool:
     return False
 
 
-def _column(f: StructField, place: int | None, data_schema: pa.Schema, clock: Clock, times: TimeRules) -> _Column:
-    """How the write fills a column: from the data's column at `place`, by its default, or with null, which a rule may replace
-    later.
+def _column_source(f: StructField, place: int | None, data_schema: pa.Schema, clock: Clock, times: TimeRules) -> _Column:
+    """How the write fills a column: from the data's column at `place`, by its default, or with null. A generated value or an
+    identity number replaces that null later.
     """
     lengths = char_types(f, strict=True)
     if place is not None:
@@ -200,8 +209,8 @@ def _column(f: StructField, place: int | None, data_schema: pa.Schema, clock: Cl
     return _Column(f, None, None, None, lengths)
 
 
-def _as_read_again(column: _Column, state: WriteState) -> _Column:
-    """The column with the values that readers will see: in a text column that is a partition column, an empty text is null."""
+def _with_empty_text_as_null(column: _Column, state: WriteState) -> _Column:
+    """The column with the values that readers will see: an empty text in a partition column is stored, and so read, as null."""
     is_text = column.field.data_type in (STRING, BINARY)
     return replace(column, empty_is_null=is_text and column.field.name in state.partition_columns)
 
@@ -217,7 +226,7 @@ def _row_rules(state: WriteState, columns: tuple[_Column, ...]) -> Iterator[RowR
 
 
 def _places(schema: StructType, data: HiddenColumns) -> list[int | None]:
-    """For each column of the table, the place of its column in the data; None for a column that the data lacks."""
+    """For each column of the table, the position of the data's column with its name; None for a column that the data lacks."""
     if not schema.fields:
         raise SchemaMismatchError(
             "The table has no columns, so no rows can be written. Add columns first.", error_class="DELTA_EMPTY_DATA"
@@ -234,7 +243,7 @@ def _places(schema: StructType, data: HiddenColumns) -> list[int | None]:
             )
         places[name.lower()] = place
     table_names = {f.name.lower() for f in schema.fields}
-    extra = [name for name in data.names if name.lower() not in table_names and not data.is_hidden(name)]
-    if extra:
-        raise extra_columns(extra, schema.names, "the table")
+    unknown_columns = [name for name in data.names if name.lower() not in table_names and not data.is_hidden(name)]
+    if unknown_columns:
+        raise extra_columns(unknown_columns, schema.names, "the table")
     return [places.get(f.name.lower()) for f in schema.fields]

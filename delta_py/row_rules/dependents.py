@@ -23,7 +23,7 @@ def rules_naming(table: TableConfig, path: Path) -> tuple[RowRule, ...]:
     that contains it. A rule that cannot be parsed may name any column."""
     generated = (generation_rule(f) for f in table.schema.fields if GENERATION in f.metadata)
     rules = (*table_rules(table), *generated)
-    return tuple(rule for rule in rules if any(_meet(path, named) for named in _columns_named(rule.sql, table.schema)))
+    return tuple(rule for rule in rules if any(_meet(path, rule_path) for rule_path in _columns_named(rule.sql, table.schema)))
 
 
 def _columns_named(sql: str, schema: StructType) -> Iterable[Path]:

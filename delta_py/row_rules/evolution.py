@@ -40,7 +40,7 @@ from delta_py.types.schema import (
 FOREIGN_METADATA = ("delta.", DEFAULT, EXISTS_DEFAULT)
 STORED_AS_INT32 = (BYTE, SHORT, INTEGER)
 _WIDENING_FEATURE = "typeWidening"
-_RECORDING = {_WIDENING_FEATURE, "typeWidening-preview"}
+_FEATURES_THAT_RECORD_CHANGES = {_WIDENING_FEATURE, "typeWidening-preview"}
 
 
 def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: bool = False) -> StructType:
@@ -57,10 +57,11 @@ def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: b
     and DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH for a new type of a column that a rule of the table names.
     Protocol: Type Change Metadata; Writer Requirements for Type Widening.
     """
+    # With mode "name" any character is accepted: changed_schema checks the characters of names.
     check_new_schema(data, "name", table.schema)
     # With `casts`, a column that is narrower than the data keeps its type, and the data is cast to it.
-    alike = not casts and _RECORDING.isdisjoint(table.features)
-    merge = SchemaMerge(widen and _may_widen(table), _follows_iceberg(table), casts=casts, stores_alike=alike)
+    stores_alike = not casts and _FEATURES_THAT_RECORD_CHANGES.isdisjoint(table.features)
+    merge = SchemaMerge(widen and _may_widen(table), _follows_iceberg(table), casts=casts, stores_alike=stores_alike)
     merged = merge.struct(table.schema, data, ())
     _check_rules_allow(table, merge.retyped)
     return merged
@@ -136,6 +137,7 @@ def without_foreign_metadata(f: StructField) -> StructField:
 
 
 def _nullable(data_type: DataType) -> DataType:
+    """The type with nullable fields, elements and values at every depth, and without foreign metadata."""
     match data_type:
         case StructType(fields):
             return StructType(tuple(_new_field(f) for f in fields))
@@ -153,34 +155,34 @@ def _with_known_ids(fresh: StructType, table_schema: StructType) -> StructType:
         table_field = table_schema.find(f.name)
         data_type, metadata = f.data_type, dict(f.metadata)
         if table_field is not None:
-            data_type = _inner_ids(f.data_type, table_field.data_type)
-            if _bare(f.data_type) == _bare(table_field.data_type):
+            data_type = _with_known_inner_ids(f.data_type, table_field.data_type)
+            if _comparable_type(f.data_type) == _comparable_type(table_field.data_type):
                 metadata |= {key: table_field.metadata[key] for key in column_mapping.OF_FIELDS if key in table_field.metadata}
         fields.append(StructField(f.name, data_type, f.nullable, metadata))
     return StructType(tuple(fields))
 
 
-def _inner_ids(fresh: DataType, table_type: DataType) -> DataType:
-    """As _with_known_ids, for the structs inside a type."""
+def _with_known_inner_ids(fresh: DataType, table_type: DataType) -> DataType:
+    """The fresh type, whose structs have the ids and physical names of the table's fields, as in _with_known_ids."""
     match fresh, table_type:
         case StructType(), StructType():
             return _with_known_ids(fresh, table_type)
         case ArrayType(element, nulls), ArrayType(known_element, _):
-            return ArrayType(_inner_ids(element, known_element), nulls)
+            return ArrayType(_with_known_inner_ids(element, known_element), nulls)
         case MapType(key, value, nulls), MapType(known_key, known_value, _):
-            return MapType(_inner_ids(key, known_key), _inner_ids(value, known_value), nulls)
+            return MapType(_with_known_inner_ids(key, known_key), _with_known_inner_ids(value, known_value), nulls)
     return fresh
 
 
-def _bare(data_type: DataType) -> DataType:
+def _comparable_type(data_type: DataType) -> DataType:
     """The type without nullability, metadata and case of names, to compare types."""
     match data_type:
         case StructType(fields):
-            return StructType(tuple(StructField(f.name.lower(), _bare(f.data_type)) for f in fields))
+            return StructType(tuple(StructField(f.name.lower(), _comparable_type(f.data_type)) for f in fields))
         case ArrayType(element, _):
-            return ArrayType(_bare(element))
+            return ArrayType(_comparable_type(element))
         case MapType(key, value, _):
-            return MapType(_bare(key), _bare(value))
+            return MapType(_comparable_type(key), _comparable_type(value))
     return data_type
 
 
@@ -205,6 +207,8 @@ class SchemaMerge:
     retyped: list[tuple[Path, DataType, DataType]] = dataclasses.field(default_factory=list)
 
     def struct(self, table: StructType, data: StructType, path: Path) -> StructType:
+        """The table's fields, merged with those of the data, and then the data's other fields. path: of the struct; () for the
+        whole schema."""
         data_fields = {f.name.lower(): f for f in data.fields}
         table_fields = tuple(self._field(f, data_fields.get(f.name.lower()), (*path, f.name)) for f in table.fields)
         table_names = {f.name.lower() for f in table.fields}
@@ -214,7 +218,7 @@ class SchemaMerge:
         """The merged field, whose metadata records the type changes inside it."""
         if data is None:
             return table
-        previous_count = len(self.retyped)
+        previous_count = len(self.retyped)  # the entries after these are about this field
         # The copy appends to the same list `retyped`.
         merge = dataclasses.replace(self, widens=False, stores_alike=False) if keeps_type(table) else self
         data_type = merge._type(table.data_type, data.data_type, path)
@@ -222,7 +226,7 @@ class SchemaMerge:
         changes = [
             type_change(old, new, where[len(path) :])
             for where, old, new in self.retyped[previous_count:]
-            if self.widens and old != VOID and _is_nearest(table.data_type, where[len(path) :])
+            if self.widens and old != VOID and _is_nearest_field(table.data_type, where[len(path) :])
         ]
         metadata: Mapping[str, Any] = table.metadata
         if changes:
@@ -232,6 +236,7 @@ class SchemaMerge:
         return StructField(table.name, data_type, table.nullable, metadata)
 
     def _type(self, table: DataType, data: DataType, path: Path) -> DataType:
+        """The merged type of a column, or of a part of it, at `path`."""
         match table, data:
             case StructType(), StructType():
                 return self.struct(table, data, path)
@@ -248,12 +253,13 @@ class SchemaMerge:
         if table == VOID or ((self.widens or is_alike) and is_widening(table, data, like_iceberg=self.like_iceberg)):
             self.retyped.append((path, table, data))
             return _nullable(data)
-        if not (is_widening(data, table) or (self.casts and _is_cast(data, table))):
+        if not (is_widening(data, table) or (self.casts and _can_cast(data, table))):
             raise _cannot_merge(path, table, data)
         return table
 
 
-def _is_cast(data: DataType, table: DataType) -> bool:
+def _can_cast(data: DataType, table: DataType) -> bool:
+    """Whether store assignment can cast the data's values, which are not nested, to the table's type."""
     return not isinstance(data, StructType | ArrayType | MapType) and may_assign(data, table)
 
 
@@ -267,7 +273,7 @@ def _follows_iceberg(table: TableConfig) -> bool:
     return any(table.feature(f"icebergCompatV{number}") for number in (1, 2, 3))
 
 
-def _is_nearest(data_type: DataType, inside: Path) -> bool:
+def _is_nearest_field(data_type: DataType, inside: Path) -> bool:
     """Whether there is no struct between the field and the changed part of its type: then the change is recorded at this
     field. data_type: of the field. inside: the path from the field to the part."""
     for step in inside:
@@ -281,6 +287,7 @@ def _is_nearest(data_type: DataType, inside: Path) -> bool:
 
 
 def _cannot_merge(path: Path, table: DataType, data: DataType) -> SchemaMismatchError:
+    """The error for a column of the data whose values the column of the table cannot take without a change."""
     name = ".".join(path)
     return SchemaMismatchError(
         f"Failed to merge fields '{name}' and '{name}': the table's type is {type_name(table)}, the data's {type_name(data)}, "

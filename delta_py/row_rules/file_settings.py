@@ -17,8 +17,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    """compression: as pyarrow names it; None for the table's. row_group_rows: the most rows of a row group; None for pydelta's
-    default. target_file_bytes: None for the table's. parquet_options: more arguments of pyarrow's ParquetWriter."""
+    """Settings of Parquet files that replace those of the table. compression: as pyarrow names it; None for the table's.
+    row_group_rows: the most rows of a row group; None for pydelta's default. target_file_bytes: None for the table's.
+    parquet_options: more arguments of pyarrow's ParquetWriter."""
 
     compression: str | None = None
     row_group_rows: int | None = None
@@ -32,6 +33,7 @@ _settings: ContextVar[FileSettings] = ContextVar("file_settings", default=_NO_SE
 
 @contextmanager
 def file_settings(settings: FileSettings) -> Iterator[None]:
+    """Apply the settings to all files that the block writes."""
     token = _settings.set(settings)
     try:
         yield

@@ -37,8 +37,8 @@ Converter: TypeAlias = Callable[[pa.Array], pa.Array]
 
 _EXTENSION = "geoarrow.wkb"
 _SHORTEST_BYTES = 9  # byte order, type, number of parts: an empty collection
-_KINDS = 7  # kinds of shapes: point, line string, polygon, and collections of these
-_DIMENSIONS = 3000  # XYZM, the largest of the thousands that are added to the kind
+_KIND_COUNT = 7  # kinds of shapes: point, line string, polygon, and collections of these
+_LARGEST_DIMENSION_CODE = 3000  # XYZM, the largest of the thousands that are added to the kind
 
 
 class _Wkb(pa.ExtensionType):  # type: ignore[misc]
@@ -77,18 +77,18 @@ def can_mark(kind: GeospatialType) -> bool:
         pq.ParquetWriter(sink, pa.schema([field]), store_schema=False).close()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return False  # pyarrow does not know the algorithm
-    written = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema.column(0).logical_type
+    written_type = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema.column(0).logical_type
     crs = "" if kind.crs == DEFAULT_CRS else kind.crs
     expected = f"Geometry(crs={crs})" if kind.algorithm is None else f"Geography(crs={crs}, algorithm={kind.algorithm})"
-    return str(written) == expected
+    return str(written_type) == expected
 
 
 # ---------------------------------------------------------------- values
 
 
 def check_shape_columns(schema: StructType) -> None:
-    """Raises SchemaMismatchError: DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED for columns in which each value has its own CRS,
-    DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES for columns with shapes that have a default."""
+    """Check that a table may have these columns. Raises SchemaMismatchError: DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED for columns in
+    which each value has its own CRS, DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES for columns with shapes that have a default."""
     for f in schema.fields:
         if DEFAULT in f.metadata and has_geospatial(f.data_type):
             raise SchemaMismatchError(
@@ -110,8 +110,9 @@ def check_shape_columns(schema: StructType) -> None:
 
 
 def check_same_shapes(data: DataType, table: DataType, name: str = "") -> None:
-    """Raises SchemaMismatchError (DELTA_FAILED_TO_MERGE_FIELDS) for shapes in the data, at any depth, whose table column has
-    another type or CRS. The casts check other types. name: of the column, for messages."""
+    """Check that shapes in the data have the types of the table's columns. Raises SchemaMismatchError
+    (DELTA_FAILED_TO_MERGE_FIELDS) for shapes in the data, at any depth, whose table column has another type or CRS. The casts
+    check other types. name: of the column, for messages."""
     match data, table:
         case StructType(fields), StructType():
             for f in fields:
@@ -146,7 +147,7 @@ def shape_converter(source: pa.DataType, kind: GeospatialType, name: str) -> Con
     """
     types = pa.types
     if any(test(source) for test in (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)):
-        return lambda array: _checked(array.cast(pa.binary()), kind, name)
+        return lambda array: _check_wkb(array.cast(pa.binary()), kind, name)
     if not types.is_struct(source) or {f.name for f in source} != {"srid", "wkb"}:
         return None
     # Spark marks the field `wkb` of its struct with the kind: geometry or geography.
@@ -156,9 +157,10 @@ def shape_converter(source: pa.DataType, kind: GeospatialType, name: str) -> Con
     def convert(array: pa.Array) -> pa.Array:
         srid, wkb = array.flatten() if array.type.field(0).name == "srid" else reversed(array.flatten())
         srids = pc.unique(srid.filter(pc.is_valid(array))).to_pylist()
-        if any(other != kind.srid for other in srids):
-            raise _does_not_fit(name, kind, f"A shape has the SRID {next(other for other in srids if other != kind.srid)}.")
-        return _checked(wkb, kind, name)
+        other_srids = [data_srid for data_srid in srids if data_srid != kind.srid]
+        if other_srids:
+            raise _does_not_fit(name, kind, f"A shape has the SRID {other_srids[0]}.")
+        return _check_wkb(wkb, kind, name)
 
     return convert
 
@@ -174,7 +176,7 @@ def extension_crs(source: pa.BaseExtensionType) -> Any:
     return metadata.get("crs") if isinstance(metadata, dict) else None
 
 
-def _checked(wkb: pa.Array, kind: GeospatialType, name: str) -> pa.Array:
+def _check_wkb(wkb: pa.Array, kind: GeospatialType, name: str) -> pa.Array:
     """The array, if each value begins like WKB: with the kind of shape and the number of dimensions.
     Parquet's WKB has no flags for SRID and dimensions in the number of the shape, unlike PostGIS's.
     """
@@ -187,18 +189,19 @@ def _checked(wkb: pa.Array, kind: GeospatialType, name: str) -> pa.Array:
         raise _does_not_fit(name, kind, "A value is too short for WKB.")
     data = np.frombuffer(valid_values.buffers()[2], np.uint8)
     # The first five bytes of each value: the byte order (1 is little-endian) and the shape's number.
-    head = data[starts[:-1, None] + np.arange(5)]
-    order, number = head[:, 0], np.ascontiguousarray(head[:, 1:])
-    shape = np.where(order == 1, number.view("<u4")[:, 0], number.view(">u4")[:, 0])
+    heads = data[starts[:-1, None] + np.arange(5)]
+    byte_order, number = heads[:, 0], np.ascontiguousarray(heads[:, 1:])
+    shape = np.where(byte_order == 1, number.view("<u4")[:, 0], number.view(">u4")[:, 0])
     # The shape's number is 1 to 7 for its kind, plus 0, 1000, 2000 or 3000 for its dimensions.
-    lawful = (order <= 1) & (shape < _DIMENSIONS + 1000) & (shape % 1000 >= 1) & (shape % 1000 <= _KINDS)
-    if not lawful.all():
-        value = valid_values[int(np.argmin(lawful))].as_py()[:_SHORTEST_BYTES].hex()
+    is_valid = (byte_order <= 1) & (shape < _LARGEST_DIMENSION_CODE + 1000) & (shape % 1000 >= 1) & (shape % 1000 <= _KIND_COUNT)
+    if not is_valid.all():
+        value = valid_values[int(np.argmin(is_valid))].as_py()[:_SHORTEST_BYTES].hex()
         raise _does_not_fit(name, kind, f"A value begins with the bytes {value}, which is no WKB that Parquet files hold.")
     return wkb
 
 
 def _does_not_fit(name: str, kind: GeospatialType, why: str) -> SchemaMismatchError:
+    """The error for a value that the column cannot hold. name: of the column. why: a sentence about the value."""
     return SchemaMismatchError(
         f"Column {name} of the table is {kind.text}, and the data has a value that it cannot hold. {why} Nothing was written. "
         "Write ISO WKB of points, lines, polygons or collections of them, in the column's CRS.",

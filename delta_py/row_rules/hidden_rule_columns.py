@@ -49,7 +49,7 @@ from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.names import quoted
 from delta_py.types.schema import FieldPositions, Path, StructField, StructType, find_path, type_name
 
-PREFIX = "__pydelta_rule_"
+PREFIX = "__pydelta_rule_"  # of the names of hidden columns
 _DIGEST_CHARACTERS = 32
 
 
@@ -67,14 +67,15 @@ class RuleColumn:
     digest: str
 
     def name(self, nonce: str) -> str:
+        """The hidden column's name. nonce: of the write."""
         return f"{PREFIX}{nonce}_{self.digest}"
 
 
 @dataclass(frozen=True, slots=True)
 class RulesForSpark:
-    """defaults: columns that the data lacks, and whose defaults Spark computes. columns: the rules that Spark computes. inputs:
-    the table's columns that these rules name. Some inputs are missing in the data: those of `generated` get the value of their
-    generation expression, those of `absent` are null. partition_columns: of the table."""
+    """What Spark must compute for a save. defaults: columns that the data lacks, and whose defaults Spark computes. columns: the
+    rules that Spark computes. inputs: the table's columns that these rules name. Some inputs are missing in the data: those of
+    `generated` get the value of their generation expression, those of `absent` are null. partition_columns: of the table."""
 
     defaults: tuple[StructField, ...]
     columns: tuple[RuleColumn, ...]
@@ -100,8 +101,9 @@ def rules_for_spark(config: TableConfig, data_columns: Iterable[str], time_zone:
     generated = {f.name: generation_rule(f) for f in schema.fields if GENERATION in f.metadata}
     try:
         check_rule_lengths(config)
-        rules = [rule for rule in (*generated.values(), *table_rules(config)) if not _is_evaluated(rule, schema, clock)]
-        columns = {rule: rule_column(rule, schema, partitions) for rule in rules}
+        all_rules = (*generated.values(), *table_rules(config))
+        unevaluated_rules = [rule for rule in all_rules if not _is_evaluated(rule, schema, clock)]
+        columns = {rule: rule_column(rule, schema, partitions) for rule in unevaluated_rules}
         for column in [*columns.values()]:  # generated columns that a rule needs, even if pydelta could compute them
             for f in column.inputs:
                 if f.name in generated and f.name.lower() not in data_names:
@@ -109,14 +111,15 @@ def rules_for_spark(config: TableConfig, data_columns: Iterable[str], time_zone:
                     columns.setdefault(rule, rule_column(rule, schema, partitions))
     except DeltaError:  # the Conformer's error names the rule
         return None
+    # The columns that Spark needs for the rules, and those of them that the data lacks.
     inputs = {f.name: f for column in columns.values() for f in column.inputs}
-    missing = [f for name, f in inputs.items() if name.lower() not in data_names]
-    absent = tuple(f for f in missing if f.name not in generated)
+    missing_inputs = [f for name, f in inputs.items() if name.lower() not in data_names]
+    absent = tuple(f for f in missing_inputs if f.name not in generated)
     # Spark sees null in an absent column. That is wrong for a column that pydelta fills, or without which it refuses the rows.
     if not (columns or defaults) or any(DEFAULT in f.metadata or identity_of(f) or not f.nullable for f in absent):
         return None
-    computed = tuple(columns[generated[f.name]] for f in missing if f.name in generated)
-    return RulesForSpark(defaults, tuple(columns.values()), tuple(inputs.values()), computed, absent, partitions)
+    generated_inputs = tuple(columns[generated[f.name]] for f in missing_inputs if f.name in generated)
+    return RulesForSpark(defaults, tuple(columns.values()), tuple(inputs.values()), generated_inputs, absent, partitions)
 
 
 def _has_value(column: StructField, clock: Clock) -> bool:
@@ -139,7 +142,7 @@ def _is_evaluated(rule: RowRule, schema: StructType, clock: Clock) -> bool:
 
 
 def rule_column(rule: RowRule, schema: StructType, partition_columns: Sequence[str]) -> RuleColumn:
-    """Raises DeltaError for a rule that Spark may not compute."""
+    """The rule as Spark computes it. Raises DeltaError for a rule that Spark may not compute."""
     from delta_py.expressions.sql_text.spark_rules import checked_sql, spark_type_name  # imports sqlglot
 
     checked = checked_sql(rule.sql, schema)
@@ -152,12 +155,12 @@ def rule_column(rule: RowRule, schema: StructType, partition_columns: Sequence[s
         # Data that has the column must have the value of its expression; null equals null.
         condition = f"({quoted(target.name)} <=> {value})"
         paths.add((target.name,))
-    ordered = tuple(in_schema_order(paths, schema))
-    inputs = tuple(find_path(schema, (name,))[0] for name in dict.fromkeys(path[0] for path in ordered))
-    described = [[f.name, type_name(f.data_type), f.name in partition_columns] for f in inputs]
-    text = json.dumps([rule.kind, rule.name, rule.sql, described])
-    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
-    return RuleColumn(rule, condition, value, inputs, ordered, digest)
+    ordered_paths = tuple(in_schema_order(paths, schema))
+    inputs = tuple(find_path(schema, (name,))[0] for name in dict.fromkeys(path[0] for path in ordered_paths))
+    described_inputs = [[f.name, type_name(f.data_type), f.name in partition_columns] for f in inputs]
+    digested_text = json.dumps([rule.kind, rule.name, rule.sql, described_inputs])
+    digest = hashlib.sha256(digested_text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    return RuleColumn(rule, condition, value, inputs, ordered_paths, digest)
 
 
 def _check_needs_no_generated(rule: RowRule, columns: Iterable[Path], schema: StructType) -> None:
@@ -177,6 +180,7 @@ class HiddenColumns:
     names: tuple[str, ...]
 
     def is_hidden(self, name: str) -> bool:
+        """Whether a column of the data holds results of a rule, and is not the table's."""
         return self.nonce is not None and name.startswith(f"{PREFIX}{self.nonce}_")
 
     def find(self, rule: RowRule, schema: StructType, partition_columns: Sequence[str]) -> HiddenCheck | None:
@@ -206,7 +210,8 @@ class HiddenCheck:
     place: int
 
     def check(self, conformed: pa.RecordBatch, batch: pa.RecordBatch) -> None:
-        """batch: of the data, whose rows are those of `conformed`. Raises InvariantViolationError as RowCheck."""
+        """Check the rule's results. batch: of the data, whose rows are those of `conformed`. Raises InvariantViolationError as
+        RowCheck."""
         answers = batch.column(self.place)
         assert pa.types.is_boolean(answers.type), f"the answers to the rule {self.column.rule.name} are {answers.type}"
         if answers.true_count < len(answers):

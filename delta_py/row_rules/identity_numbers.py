@@ -42,9 +42,10 @@ class IdentityValues:
             )
         self._columns = {column.name: column for column in columns}
         self._task, self._tasks = task, tasks
-        # For each column: the runs that are still unused, the unused end of the current run, and the furthest number so far.
+        # For each column: the runs that are still unused, the unused part of the current run (first position, number of
+        # positions), and the furthest number so far.
         self._runs = {column.name: self._runs_of_task() for column in columns}
-        self._rest: dict[str, tuple[int, int]] = {}
+        self._current_runs: dict[str, tuple[int, int]] = {}
         self._furthest: dict[str, int] = {}
 
     @property
@@ -55,19 +56,19 @@ class IdentityValues:
     def take(self, name: str, row_count: int) -> pa.Array:
         """`row_count` numbers of 64 bits. Raises InvariantViolationError (ARITHMETIC_OVERFLOW) if there are no more numbers."""
         column, stride = self._columns[name], 1 if self._tasks is None else self._tasks
-        parts, missing_count = [np.empty(0, np.int64)], row_count
+        arrays, missing_count = [np.empty(0, np.int64)], row_count
         while missing_count:
             # first, length: the unused part of the current run, or the next run.
-            first, length = self._rest.get(name) or next(self._runs[name])
+            first, length = self._current_runs.get(name) or next(self._runs[name])
             used_count = min(length, missing_count)
-            low, high = column.number(first), column.number(first + (used_count - 1) * stride)
-            parts.append(low + np.arange(used_count, dtype=np.int64) * (column.step * stride))
-            self._furthest[name] = column.later_of(high, self._furthest.get(name, high))
-            self._rest[name] = (first + used_count * stride, length - used_count)
+            first_number, last_number = column.number(first), column.number(first + (used_count - 1) * stride)
+            arrays.append(first_number + np.arange(used_count, dtype=np.int64) * (column.step * stride))
+            self._furthest[name] = column.later_of(last_number, self._furthest.get(name, last_number))
+            self._current_runs[name] = (first + used_count * stride, length - used_count)
             if length == used_count:
-                del self._rest[name]
+                del self._current_runs[name]
             missing_count -= used_count
-        return pa.array(np.concatenate(parts))
+        return pa.array(np.concatenate(arrays))
 
     def _runs_of_task(self) -> Iterator[tuple[int, int]]:
         """The positions in the column's sequence that belong to this task, as runs (first position, number of positions).
@@ -76,7 +77,7 @@ class IdentityValues:
         task's blocks, whose positions are adjacent.
         """
         if self._tasks is not None:
-            return iter([(self._task, 2**63)])
+            return iter([(self._task, 2**63)])  # numbers of 64 bits end earlier than this run
         return _blocks(self._task)
 
 
@@ -85,11 +86,12 @@ def _blocks(task: int) -> Iterator[tuple[int, int]]:
     smaller k; it has 2**k positions, up to a limit."""
     diagonal_start = sum(_position_count(diagonal + 1) for diagonal in range(task))
     for k in count():
-        yield diagonal_start + _position_count(k), _size(k)
+        yield diagonal_start + _position_count(k), _block_size(k)
         diagonal_start += _position_count(task + k + 1)
 
 
-def _size(block: int) -> int:
+def _block_size(block: int) -> int:
+    """The number of positions of a task's block. block: its number, from 0 on."""
     return 1 << min(block, _LARGEST_BLOCK_EXPONENT)
 
 

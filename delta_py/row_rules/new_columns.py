@@ -33,7 +33,7 @@ from delta_py.types.type_walk import direct_parts, fields_with_paths
 # The checks need some time for current_timestamp() and similar functions. The types of expressions do not depend on it.
 _CLOCK = Clock(0)
 _NO_COLUMNS = StructType(())
-# They give another value for each row, or for each call.
+# Functions that give another value for each row, or for each call.
 _NON_DETERMINISTIC = frozenset(
     {
         *("rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "spark_partition_id", "input_file_name"),
@@ -43,7 +43,7 @@ _NON_DETERMINISTIC = frozenset(
 
 
 def check_new_rules(schema: StructType) -> None:
-    """Raises as check_default and check_generated."""
+    """Check the defaults and the generation expressions of all columns. Raises as check_default and check_generated."""
     for column in schema.fields:
         if DEFAULT in column.metadata:
             check_default(column)
@@ -68,23 +68,23 @@ def check_default(column: StructField) -> None:
         node = resolve(_CLOCK.set(parse_expression(sql, _NO_COLUMNS)), _NO_COLUMNS)
     except SchemaMismatchError as error:
         # The text names a column. Or it has a word such as current_user, which means a function without parentheses in Spark.
-        if _is_of_spark(sql):
+        if _can_spark_compute(sql):
             return
-        raise _no_default(column, "NOT_CONSTANT", f"{error.message} A default names no columns.") from error
+        raise _invalid_default(column, "NOT_CONSTANT", f"{error.message} A default names no columns.") from error
     except DeltaError as error:
-        if error.error_class == ExpressionError.error_class and _is_of_spark(sql):
+        if error.error_class == ExpressionError.error_class and _can_spark_compute(sql):
             return
-        raise _no_default(column, _fault(error), error.message) from error
-    if not is_up_cast(node.data_type, column.data_type) and not _holds(column.data_type, node.expression, node.data_type):
-        raise _no_default(column, "DATA_TYPE", f"It is {type_name(node.data_type)}.")
+        raise _invalid_default(column, _default_error_condition(error), error.message) from error
+    if not is_up_cast(node.data_type, column.data_type) and not _can_hold(column.data_type, node.expression, node.data_type):
+        raise _invalid_default(column, "DATA_TYPE", f"It is {type_name(node.data_type)}.")
     try:
         value = default_value(column, _CLOCK)
     except DeltaError as error:
-        raise _no_default(column, "UNRESOLVED_EXPRESSION", error.message) from error
+        raise _invalid_default(column, "UNRESOLVED_EXPRESSION", error.message) from error
     _check_length(column, value)
 
 
-def _is_of_spark(sql: str) -> bool:
+def _can_spark_compute(sql: str) -> bool:
     """Whether Spark may compute the default although pydelta cannot."""
     from delta_py.expressions.sql_text.spark_rules import checked_default  # few defaults need it
 
@@ -95,20 +95,21 @@ def _is_of_spark(sql: str) -> bool:
     return True
 
 
-def _fault(error: DeltaError) -> str:
-    """The error condition for a text that pydelta cannot evaluate: the part after `INVALID_DEFAULT_VALUE.`"""
-    what = str(error.message_parameters.get("function", ""))
-    if what == SUBQUERY:
+def _default_error_condition(error: DeltaError) -> str:
+    """The error condition for a default that pydelta cannot evaluate: the part after `INVALID_DEFAULT_VALUE.`"""
+    unknown_function = str(error.message_parameters.get("function", ""))
+    if unknown_function == SUBQUERY:
         return "SUBQUERY_EXPRESSION"
-    return "NON_DETERMINISTIC" if _is_non_deterministic(what) else "UNRESOLVED_EXPRESSION"
+    return "NON_DETERMINISTIC" if _is_non_deterministic(unknown_function) else "UNRESOLVED_EXPRESSION"
 
 
-def _is_non_deterministic(what: str) -> bool:
-    """what: the parameter `function` of the error for an unknown function, such as `The function rand`."""
-    return what.removeprefix("The function ").lower() in _NON_DETERMINISTIC
+def _is_non_deterministic(unknown_function: str) -> bool:
+    """Whether the unknown function gives another value for each row or call. unknown_function: the parameter `function` of the
+    error for an unknown function, such as `The function rand`."""
+    return unknown_function.removeprefix("The function ").lower() in _NON_DETERMINISTIC
 
 
-def _holds(target: DataType, expression: Expression, source: DataType) -> bool:
+def _can_hold(target: DataType, expression: Expression, source: DataType) -> bool:
     """Whether the value fits into the target type, although not all values of its own type do. Here true is not 1, and nested
     types are not cast. source: the type of the expression, which names no columns."""
     if any(data_type == BOOLEAN or isinstance(data_type, StructType | ArrayType | MapType) for data_type in (source, target)):
@@ -120,7 +121,8 @@ def _holds(target: DataType, expression: Expression, source: DataType) -> bool:
 
 
 def _check_length(column: StructField, value: pa.Scalar) -> None:
-    """Trailing blanks do not count here, as when Spark creates a column; they count in each row that gets the default."""
+    """Raise InvalidOptionError if the default is longer than its CHAR(n) or VARCHAR(n). Trailing blanks do not count here, as
+    when Spark creates a column; they count in each row that gets the default."""
     lengths = char_types(column, strict=True)
     if lengths is None:
         return
@@ -135,7 +137,8 @@ def _check_length(column: StructField, value: pa.Scalar) -> None:
         ) from error
 
 
-def _no_default(column: StructField, condition: str, why: str) -> InvalidOptionError:
+def _invalid_default(column: StructField, condition: str, why: str) -> InvalidOptionError:
+    """The error for a default. condition: the part of the error class after `INVALID_DEFAULT_VALUE.`. why: a sentence."""
     sql = str(column.metadata[DEFAULT])
     return InvalidOptionError(
         f"{sql} cannot be the default of column {column.name} of type {type_name(column.data_type)}. {why} Nothing was changed.",
@@ -161,25 +164,26 @@ def check_generated(column: StructField, schema: StructType) -> None:
     try:
         node = resolve(_CLOCK.set(parse_expression(sql, schema)), schema)
     except SchemaMismatchError as error:
-        raise _not_generated(column, "DELTA_INVALID_GENERATED_COLUMN_REFERENCES", "42621", error.message) from error
+        raise _invalid_generation(column, "DELTA_INVALID_GENERATED_COLUMN_REFERENCES", "42621", error.message) from error
     except DeltaError as error:
         # pydelta has none of the functions in _NON_DETERMINISTIC, so an expression with one of them always fails here.
         if _is_non_deterministic(str(error.message_parameters.get("function", ""))):
             condition, why = "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN", "It gives another value each time that it is asked."
-            raise _not_generated(column, condition, "42621", why) from error
+            raise _invalid_generation(column, condition, "42621", why) from error
         return
     generated = {f.name for f in schema.fields if GENERATION in f.metadata}
     generated_inputs = sorted(generated & {path[0] for path in columns_of(node.expression)})
     if generated_inputs:
         why = f"It needs {', '.join(generated_inputs)}, which is generated itself."
-        raise _not_generated(column, "DELTA_INVALID_GENERATED_COLUMN_REFERENCES", "42621", why)
+        raise _invalid_generation(column, "DELTA_INVALID_GENERATED_COLUMN_REFERENCES", "42621", why)
     column_type = next(f.data_type for f in schema.fields if f.name == column.name)
     if type_name(node.data_type).lower() != type_name(column_type).lower():
         why = f"Its type is {type_name(node.data_type)}. Cast it to {type_name(column_type)}, or give the column that type."
-        raise _not_generated(column, "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH", "42K09", why)
+        raise _invalid_generation(column, "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH", "42K09", why)
 
 
-def _not_generated(column: StructField, condition: str, sql_state: str, why: str) -> UnsupportedOperationError:
+def _invalid_generation(column: StructField, condition: str, sql_state: str, why: str) -> UnsupportedOperationError:
+    """The error for a generation expression. condition: the error class. why: a sentence."""
     sql = str(column.metadata[GENERATION])
     return UnsupportedOperationError(
         f"{sql} cannot generate column {column.name} of type {type_name(column.data_type)}. {why} Nothing was changed.",
@@ -204,22 +208,23 @@ def check_new_schema(schema: StructType, column_mapping_mode: str, present: Stru
     for empty names, and for characters that need column mapping.
     """
     check_duplicates(schema)
-    _check_named(schema, present)
+    _check_no_new_empty_names(schema, present)
     check_shape_columns(schema)
     if column_mapping_mode != "none":
         return
-    bad = names_needing_mapping(schema)
-    if bad:
+    invalid_names = names_needing_mapping(schema)
+    if invalid_names:
         raise SchemaMismatchError(
-            f"Column names with any of the characters {INVALID_CHARACTERS!r} need column mapping: {', '.join(map(repr, bad))}. "
+            f"Column names with any of the characters {INVALID_CHARACTERS!r} need column mapping: "
+            f"{', '.join(map(repr, invalid_names))}. "
             f"Rename the columns, or create the table with the property {MODE_PROPERTY} = name.",
             error_class="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
             sql_state="42K05",
-            columns=bad,
+            columns=invalid_names,
         )
 
 
-def _check_named(schema: StructType, present: StructType | None) -> None:
+def _check_no_new_empty_names(schema: StructType, present: StructType | None) -> None:
     """Raise SchemaMismatchError for empty names that the table does not have yet. present: as in check_new_schema."""
     present_paths = set() if present is None else _paths_without_name(present)
     nameless = sorted(_paths_without_name(schema) - present_paths)
@@ -244,18 +249,19 @@ def names_needing_mapping(schema: StructType) -> list[str]:
 
 
 def check_duplicates(data_type: DataType, path: Path = ()) -> None:
-    """Raises SchemaMismatchError (DELTA_DUPLICATE_COLUMNS_FOUND) for names that are equal or differ only in case, at any
-    depth."""
+    """Check that no struct has two fields of one name. Raises SchemaMismatchError (DELTA_DUPLICATE_COLUMNS_FOUND) for names that
+    are equal or differ only in case, at any depth."""
     if isinstance(data_type, StructType):
         names = Counter(f.name.lower() for f in data_type.fields)
-        twice = sorted({f.name for f in data_type.fields if names[f.name.lower()] > 1})
-        if twice:
+        duplicate_names = sorted({f.name for f in data_type.fields if names[f.name.lower()] > 1})
+        if duplicate_names:
             where = f" in {'.'.join(path)}" if path else ""
             raise SchemaMismatchError(
-                f"Columns have one name{where} (names that differ only in case are the same): {', '.join(twice)}. Rename one.",
+                f"Columns have one name{where} (names that differ only in case are the same): {', '.join(duplicate_names)}. "
+                "Rename one.",
                 error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
                 sql_state="42711",
-                columns=twice,
+                columns=duplicate_names,
             )
     for inner_path, inner in direct_parts(data_type, path):
         check_duplicates(inner, inner_path)

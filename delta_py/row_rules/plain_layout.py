@@ -22,10 +22,10 @@ from delta_py.errors import UnsupportedOperationError
 from delta_py.parquet.values.buffers import Ndarray
 from delta_py.types.arrow_layouts import is_geospatial, is_list_like, plain_schema, plain_type
 
-# A piece has at most _MOST_ROWS rows, and about _MOST_BYTES bytes in the plain layout.
+# plain_batches divides rows into pieces. A piece has at most _MOST_ROWS rows, and about _MOST_BYTES bytes in the plain layout.
 _MOST_ROWS = 1 << 17
 _MOST_BYTES = 16 * 1024 * 1024
-_INT32_MAX = 2**31 - 1
+_INT32_MAX = 2**31 - 1  # the largest offset in the plain layout
 _OFFSET_BYTES = 4
 _VIEW_BYTES = 16
 
@@ -49,9 +49,9 @@ def plain_batches(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def near(array: pa.Array) -> pa.Array:
-    """Copy a slice whose values are far into a large text array: Arrow's cast checks where the values end, not how long they
-    are."""
+def with_near_values(array: pa.Array) -> pa.Array:
+    """The array, copied if it is a slice whose texts end after 2 GiB of a larger array's bytes. Arrow refuses to cast such a
+    slice to 32-bit offsets, however short its texts are."""
     if (pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)) and len(array):
         end = np.frombuffer(array.buffers()[1], np.int64)[array.offset + len(array)]
         if end > _INT32_MAX:
@@ -61,22 +61,24 @@ def near(array: pa.Array) -> pa.Array:
 
 def _pieces(batch: pa.RecordBatch, layout: _Layout) -> Iterator[pa.RecordBatch]:
     """The rows of the batch in slices of about _MOST_BYTES in the plain layout, each of at least one row."""
-    ends = np.zeros(batch.num_rows, np.int64)
+    all_row_bytes = np.zeros(batch.num_rows, np.int64)
     for column, name in zip(batch.columns, batch.schema.names, strict=True):
         if not _is_plain(column.type):
             row_bytes = layout.row_bytes(column)
             _check_rows_fit(row_bytes, name)
-            ends += row_bytes
-    ends = np.cumsum(ends)
+            all_row_bytes += row_bytes
+    # For each row: the bytes of the batch up to the end of the row.
+    end_bytes = np.cumsum(all_row_bytes)
     start = 0
     while start < batch.num_rows:
-        yielded_bytes = int(ends[start - 1]) if start else 0
-        end = max(start + 1, int(np.searchsorted(ends, yielded_bytes + _MOST_BYTES, side="right")))
+        yielded_bytes = int(end_bytes[start - 1]) if start else 0
+        end = max(start + 1, int(np.searchsorted(end_bytes, yielded_bytes + _MOST_BYTES, side="right")))
         yield batch.slice(start, end - start)
         start = end
 
 
 def _check_rows_fit(row_bytes: Ndarray, name: str) -> None:
+    """Raise UnsupportedOperationError for a value that no plain array can hold. row_bytes: the size of each row's value."""
     largest = int(row_bytes.max(initial=0))
     if largest > _INT32_MAX:
         raise UnsupportedOperationError(
@@ -89,10 +91,13 @@ def _check_rows_fit(row_bytes: Ndarray, name: str) -> None:
 
 @dataclass(slots=True)
 class _Layout:
-    """Converts the values of one batch. Its dictionaries are converted once, however many pieces the batch is divided into."""
+    """Converts the values of one batch. Its dictionaries are converted once, however many pieces the batch is divided into.
+
+    _values: converted dictionaries. _dictionary_row_bytes: for each dictionary, the size of each of its values in bytes.
+    """
 
     _values: dict[_DictionaryKey, pa.Array] = field(default_factory=dict)
-    _sizes: dict[_DictionaryKey, Ndarray] = field(default_factory=dict)
+    _dictionary_row_bytes: dict[_DictionaryKey, Ndarray] = field(default_factory=dict)
 
     # ------------------------------------------------------------ values
 
@@ -106,33 +111,34 @@ class _Layout:
         if types.is_dictionary(kind):
             return self.plain(self._dictionary_values(array.dictionary).take(array.indices))
         if types.is_run_end_encoded(kind):
-            values, runs = _runs(array)
+            values, runs = _covered_runs(array)
             return self.plain(self._takeable(values).take(pa.array(runs)))
         if types.is_map(kind):
             starts, sizes = _spans(array)
             keys, items = self._elements(array.keys, starts, sizes), self._elements(array.items, starts, sizes)
-            return pa.MapArray.from_arrays(_offsets(sizes), keys, items, type=plain_type(kind), mask=_nulls(array))
+            return pa.MapArray.from_arrays(_offsets(sizes), keys, items, type=plain_type(kind), mask=_null_mask(array))
         if is_list_like(kind):
             starts, sizes = _spans(array)
             values = self._elements(array.values, starts, sizes)
-            return pa.ListArray.from_arrays(_offsets(sizes), values, type=plain_type(kind), mask=_nulls(array))
+            return pa.ListArray.from_arrays(_offsets(sizes), values, type=plain_type(kind), mask=_null_mask(array))
         if types.is_struct(kind):
             children = [self.plain(array.field(number)) for number in range(kind.num_fields)]
-            return pa.StructArray.from_arrays(children, fields=list(plain_type(kind)), mask=_nulls(array))
-        return near(array).cast(plain_type(kind))
+            return pa.StructArray.from_arrays(children, fields=list(plain_type(kind)), mask=_null_mask(array))
+        return with_near_values(array).cast(plain_type(kind))
 
     def _elements(self, values: pa.Array, starts: Ndarray, sizes: Ndarray) -> pa.Array:
-        """The values of lists one after another, without those that belong to no list."""
+        """The values of lists one after another, in the plain layout, without those that belong to no list. starts, sizes: as
+        from _spans."""
         starts, sizes = starts[sizes > 0], sizes[sizes > 0]
         if not len(sizes):
             return self.plain(values.slice(0, 0))
-        values, starts = _reached(values, starts, sizes)
-        # Each list begins where the one before it ends: the values need not be copied.
+        values, starts = _covered_part(values, starts, sizes)
+        # If each list begins where the one before it ends, the values need not be copied.
         if (starts[1:] == (starts + sizes)[:-1]).all():
             return self.plain(values)
-        # The position of each element in its list.
-        steps = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return self.plain(self._takeable(values).take(pa.array(np.repeat(starts, sizes) + steps)))
+        # The position of each element in its list, from 0 on.
+        positions_in_list = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return self.plain(self._takeable(values).take(pa.array(np.repeat(starts, sizes) + positions_in_list)))
 
     def _takeable(self, values: pa.Array) -> pa.Array:
         """The values in a type that Arrow's `take` supports. Texts get 64-bit offsets, because together they may have any
@@ -147,7 +153,8 @@ class _Layout:
         return self.plain(values) if types.is_nested(kind) or types.is_run_end_encoded(kind) else values
 
     def _dictionary_values(self, dictionary: pa.Array) -> pa.Array:
-        key = _key(dictionary)
+        """The values of a dictionary in a type that Arrow's `take` supports, converted once."""
+        key = _dictionary_key(dictionary)
         if key not in self._values:
             self._values[key] = self._takeable(dictionary)
         return self._values[key]
@@ -163,7 +170,7 @@ class _Layout:
             sizes = np.append(self._dictionary_sizes(array.dictionary), _OFFSET_BYTES)  # the last size is that of nulls
             return sizes[_integers(array.indices, null=len(sizes) - 1)]
         if types.is_run_end_encoded(kind):
-            values, runs = _runs(array)
+            values, runs = _covered_runs(array)
             return self.row_bytes(values)[runs]
         if types.is_map(kind):
             starts, sizes = _spans(array)
@@ -173,36 +180,37 @@ class _Layout:
         if types.is_struct(kind):
             parts = [self.row_bytes(array.field(number)) for number in range(kind.num_fields)]
             return sum(parts, np.zeros(len(array), np.int64))
-        return _text_lengths(array) if _is_text(kind) else np.full(len(array), _width(kind), np.int64)
+        return _text_lengths(array) if _is_text(kind) else np.full(len(array), _width_bytes(kind), np.int64)
 
     def _spanned_bytes(self, values: pa.Array, starts: Ndarray, sizes: Ndarray) -> Ndarray:
         """The bytes of each row's values, which begin at `starts`. sizes: the number of each row's values."""
         spanned = np.zeros(len(sizes), np.int64)
         has_elements = sizes > 0
         if has_elements.any():
-            values, starts = _reached(values, starts[has_elements], sizes[has_elements])
+            values, starts = _covered_part(values, starts[has_elements], sizes[has_elements])
             # The bytes before each value, and those of all values at the end.
             ends = np.append(0, np.cumsum(self.row_bytes(values)))
             spanned[has_elements] = ends[starts + sizes[has_elements]] - ends[starts]
         return spanned
 
     def _dictionary_sizes(self, dictionary: pa.Array) -> Ndarray:
-        key = _key(dictionary)
-        if key not in self._sizes:
-            self._sizes[key] = self.row_bytes(dictionary)
-        return self._sizes[key]
+        """The size in bytes of each value of a dictionary in the plain layout, computed once."""
+        key = _dictionary_key(dictionary)
+        if key not in self._dictionary_row_bytes:
+            self._dictionary_row_bytes[key] = self.row_bytes(dictionary)
+        return self._dictionary_row_bytes[key]
 
 
 def _is_plain(kind: pa.DataType) -> bool:
     return is_geospatial(kind) or plain_type(kind).equals(kind)
 
 
-def _key(array: pa.Array) -> _DictionaryKey:
+def _dictionary_key(array: pa.Array) -> _DictionaryKey:
     """Identifies a dictionary of a batch by its type, position and buffers: pyarrow creates a new object at each access."""
     return array.type, array.offset, len(array), tuple(0 if buffer is None else buffer.address for buffer in array.buffers())
 
 
-def _runs(array: pa.RunEndEncodedArray) -> tuple[pa.Array, Ndarray]:
+def _covered_runs(array: pa.RunEndEncodedArray) -> tuple[pa.Array, Ndarray]:
     """The values of the runs that the array covers, and for each row the number of its run."""
     ends = array.run_ends.to_numpy(zero_copy_only=False)
     runs = np.searchsorted(ends, np.arange(array.offset, array.offset + len(array)), side="right")
@@ -224,11 +232,11 @@ def _spans(array: pa.Array) -> tuple[Ndarray, Ndarray]:
     else:
         offsets = _integers(array.offsets)
         starts, sizes = offsets[:-1], np.diff(offsets)
-    nulls = _nulls(array)
+    nulls = _null_mask(array)
     return starts, sizes if nulls is None else np.where(nulls.to_numpy(zero_copy_only=False), 0, sizes)
 
 
-def _reached(values: pa.Array, starts: Ndarray, sizes: Ndarray) -> tuple[pa.Array, Ndarray]:
+def _covered_part(values: pa.Array, starts: Ndarray, sizes: Ndarray) -> tuple[pa.Array, Ndarray]:
     """The part of the values that the lists cover, and where each list starts in it. There is at least one list, and none is
     empty."""
     first = int(starts.min())
@@ -246,7 +254,7 @@ def _offsets(sizes: Ndarray) -> pa.Array:
     return pa.array(np.append(0, np.cumsum(sizes)), pa.int32())
 
 
-def _nulls(array: pa.Array) -> pa.Array | None:
+def _null_mask(array: pa.Array) -> pa.Array | None:
     return array.is_null() if array.null_count else None
 
 
@@ -273,12 +281,12 @@ def _text_lengths(array: pa.Array) -> Ndarray:
         return np.full(len(array), _OFFSET_BYTES, np.int64)
     numbers = np.frombuffer(views, np.int32, count=(array.offset + len(array)) * _VIEW_BYTES // 4)
     lengths = numbers.reshape(-1, 4)[array.offset :, 0].astype(np.int64)
-    nulls = _nulls(array)
+    nulls = _null_mask(array)
     if nulls is not None:
         lengths[nulls.to_numpy(zero_copy_only=False)] = 0
     return lengths + _OFFSET_BYTES
 
 
-def _width(kind: pa.DataType) -> int:
+def _width_bytes(kind: pa.DataType) -> int:
     """The size in bytes of a value of fixed width."""
     return 0 if pa.types.is_null(kind) else max(1, int(kind.bit_width) // 8)

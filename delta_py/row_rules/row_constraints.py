@@ -44,8 +44,8 @@ from delta_py.types.schema import (
 )
 
 CHECK_PREFIX = "delta.constraints."
-_SHOWN_CHARACTERS = 200
-_MOST_CHARACTERS = 200_000
+_SHOWN_CHARACTERS = 200  # of a value or rule in a message
+_MOST_CHARACTERS = 200_000  # of the texts of a table's rules and defaults together
 
 Kind: TypeAlias = Literal["check", "invariant", "generated", "replace_where"]
 
@@ -144,20 +144,20 @@ class RowCheck:
         except DeltaError as error:
             if rule.kind == "replace_where":
                 raise
-            raise unenforceable(_what(rule), rule.sql, _FEATURES[rule.kind], error) from error
+            raise unenforceable(_describe(rule), rule.sql, _FEATURES[rule.kind], error) from error
         self.columns = in_schema_order(columns_of(self._expression), schema)
 
     def check(self, batch: pa.RecordBatch) -> None:
-        """Raises InvariantViolationError (DELTA_VIOLATE_CONSTRAINT_WITH_VALUES, DELTA_REPLACE_WHERE_MISMATCH) with the values
-        of the first row that breaks the rule; ExpressionError when the rule cannot be evaluated for a row (division by zero,
-        ...)."""
-        answers = _evaluated(self._expression, batch, _what(self.rule))
+        """Check that all rows of the batch satisfy the rule. Raises InvariantViolationError
+        (DELTA_VIOLATE_CONSTRAINT_WITH_VALUES, DELTA_REPLACE_WHERE_MISMATCH) with the values of the first row that breaks the
+        rule; ExpressionError when the rule cannot be evaluated for a row (division by zero, ...)."""
+        answers = _evaluate(self._expression, batch, _describe(self.rule))
         if answers.true_count < len(answers):
             raise violation(self.rule, condition_text(self.rule), self.columns, batch, answers)
 
-    def broken(self, batch: pa.RecordBatch) -> int:
-        """How many of the rows break the rule. Raises ExpressionError as check."""
-        return len(batch) - int(_evaluated(self._expression, batch, _what(self.rule)).true_count)
+    def count_violations(self, batch: pa.RecordBatch) -> int:
+        """How many rows of the batch break the rule. Raises ExpressionError as check."""
+        return len(batch) - int(_evaluate(self._expression, batch, _describe(self.rule)).true_count)
 
 
 def violation(
@@ -166,9 +166,9 @@ def violation(
     """The error if some of the rows break a rule. sql: the condition; columns: those that it names, whose values the message
     shows; answers: the result of the condition for each row.
     """
-    broken = pc.invert(answers.fill_null(False))
-    first, count = broken.index(True).as_py(), broken.true_count
-    values = {".".join(path): _shown(batch, path, first) for path in columns}
+    is_broken = pc.invert(answers.fill_null(False))
+    first_row, count = is_broken.index(True).as_py(), is_broken.true_count
+    values = {".".join(path): _value_text(batch, path, first_row) for path in columns}
     lines = "".join(f"\n - {name} : {value}" for name, value in values.items())
     rows = f"{count} of {batch.num_rows} rows of a batch violate it; the values are those of the first."
     if rule.kind == "replace_where":
@@ -209,7 +209,8 @@ def in_schema_order(columns: Iterable[Path], schema: StructType) -> list[Path]:
 _FEATURES = {"check": "checkConstraints", "invariant": "invariants", "generated": "generatedColumns"}
 
 
-def _what(rule: RowRule) -> str:
+def _describe(rule: RowRule) -> str:
+    """The rule with its kind, for messages."""
     match rule.kind:
         case "check":
             return f"the CHECK constraint {rule.name}"
@@ -232,7 +233,7 @@ def _condition(rule: RowRule, schema: StructType, clock: Clock) -> Expression:
     return resolve_condition(equals_value, schema).expression
 
 
-def _shown(batch: pa.RecordBatch, path: Path, row: int) -> str:
+def _value_text(batch: pa.RecordBatch, path: Path, row: int) -> str:
     """A value for a message, as text of limited length."""
     value: Any = batch.column(path[0]).slice(row, 1)
     for name in path[1:]:
@@ -259,18 +260,18 @@ class GeneratedColumn:
         """Raises UnsupportedTableFeatureError for an expression that cannot be evaluated exactly, or that needs another generated
         column."""
         rule = generation_rule(column)
-        self._what, sql = _what(rule), rule.sql
+        self._description, sql = _describe(rule), rule.sql
         try:
             self._expression = _generation(column, sql, _plain_texts(schema), clock)
             _try_without_rows(self._expression, schema)
         except DeltaError as error:
-            raise unenforceable(self._what, sql, "generatedColumns", error) from error
+            raise unenforceable(self._description, sql, "generatedColumns", error) from error
         if names_generated(columns_of(self._expression), schema):
-            raise unenforceable(self._what, f"{sql}, which needs a generated column", "generatedColumns")
+            raise unenforceable(self._description, f"{sql}, which needs a generated column", "generatedColumns")
 
     def values(self, batch: pa.RecordBatch) -> pa.Array:
         """The column's values; `batch` has the other columns."""
-        return _evaluated(self._expression, batch, self._what)
+        return _evaluate(self._expression, batch, self._description)
 
 
 def names_generated(columns: Iterable[Path], schema: StructType) -> bool:
@@ -329,8 +330,8 @@ def _try_without_rows(expression: Expression, schema: StructType) -> None:
     evaluate(expression, pa.RecordBatch.from_arrays(arrays, schema=columns))
 
 
-def _evaluated(expression: Expression, batch: pa.RecordBatch, what: str) -> Any:
-    """The expression's value for each row. what: the rule, for the error."""
+def _evaluate(expression: Expression, batch: pa.RecordBatch, what: str) -> Any:
+    """The expression's value for each row. what: the rule in words, as from _describe, for the error."""
     try:
         return evaluate(expression, batch)
     except ExpressionError as error:
@@ -346,7 +347,8 @@ def _evaluated(expression: Expression, batch: pa.RecordBatch, what: str) -> Any:
 
 
 def check_lengths(array: pa.Array, types: CharTypes, name: str, *, counts_blanks: bool = True) -> None:
-    """Raises InvariantViolationError (DELTA_EXCEED_CHAR_VARCHAR_LIMIT) for a text longer than its CHAR(n) or VARCHAR(n).
+    """Check the lengths of texts, at any depth of a column. Raises InvariantViolationError (DELTA_EXCEED_CHAR_VARCHAR_LIMIT) for
+    a text longer than its CHAR(n) or VARCHAR(n).
 
     Nothing is padded or cut: readers pad CHAR. types: the lengths in the array's type, from char_types. counts_blanks: whether
     trailing blanks of a text count, as they do in rows.
@@ -369,6 +371,7 @@ def check_lengths(array: pa.Array, types: CharTypes, name: str, *, counts_blanks
 
 
 def _check_length(array: pa.Array, declared: CharType, name: str) -> None:
+    """As check_lengths, for texts with one declared type."""
     too_long = pc.fill_null(pc.greater(pc.utf8_length(array), declared.length), False)
     count = too_long.true_count
     if count == 0:

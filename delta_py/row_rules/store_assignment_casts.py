@@ -33,7 +33,7 @@ from delta_py.parquet.values.buffers import fixed_values
 from delta_py.parquet.values.conform_values import CannotRead, floor_nanoseconds
 from delta_py.parquet.values.variant import variant_converter
 from delta_py.row_rules.geospatial import extension_crs, shape_converter
-from delta_py.row_rules.plain_layout import near
+from delta_py.row_rules.plain_layout import with_near_values
 from delta_py.types.column_rules import DEFAULT
 from delta_py.types.nested_arrays import Converter, struct_children, with_elements, with_entries
 from delta_py.types.schema import (
@@ -60,8 +60,9 @@ _OPERAND = "value"
 
 @dataclass(frozen=True, slots=True)
 class TimeRules:
-    """time_zone: of the session, for conversions between texts and times. truncate_nanoseconds: round times down to the
-    microsecond, as when files of other writers are read; without it a time with nanoseconds is refused."""
+    """How times in the data are converted. time_zone: of the session, for conversions between texts and times.
+    truncate_nanoseconds: round times down to the microsecond, as when files of other writers are read; without it a time with
+    nanoseconds is refused."""
 
     time_zone: str = "UTC"
     truncate_nanoseconds: bool = False
@@ -84,11 +85,11 @@ def converter(source: pa.DataType, target: DataType, name: str, times: TimeRules
     must not be null. The returned function raises SchemaMismatchError (DELTA_CAST_OVERFLOW_IN_TABLE_WRITE) for a value that the
     column cannot hold.
     """
-    unwrapped = _unwrapped(source, target, name, times)
+    unwrapped = _extension_converter(source, target, name, times)
     if unwrapped is not None:
         return unwrapped
     if isinstance(target, GeospatialType) and not pa.types.is_null(source):
-        return _shape(source, target, name)
+        return _shape_converter(source, target, name)
     target_type = to_arrow_type(target)
     if source.equals(target_type):
         return None
@@ -96,27 +97,28 @@ def converter(source: pa.DataType, target: DataType, name: str, times: TimeRules
         return lambda array: pa.nulls(len(array), target_type)
     match target:
         case StructType():
-            return _struct(source, target, name, times)
+            return _struct_converter(source, target, name, times)
         case ArrayType():
-            return _list(source, target, name, times)
+            return _list_converter(source, target, name, times)
         case MapType():
-            return _map(source, target, name, times)
-    return _variant(source, name) if target == VARIANT else _atomic(source, target, name, times)
+            return _map_converter(source, target, name, times)
+    return _variant_converter(source, name) if target == VARIANT else _simple_converter(source, target, name, times)
 
 
 # ---------------------------------------------------------------- simple types
 
 
-def _atomic(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
-    """The conversion of values that are not nested: without loss to the source's type in Delta, and then cast to the target.
-    """
+def _simple_converter(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
+    """The conversion of values that are not nested: without loss to the source's type in Delta, and then cast to the target."""
     source_type = _type_of(source, target)
     if source_type is None or not may_assign(source_type, target):
         raise _type_mismatch(source, target, name)
-    exact = _exactly(source, to_arrow_type(source_type), target, name)
+    convert_exactly = _exact_converter(source, to_arrow_type(source_type), target, name)
     if pa.types.is_timestamp(source) and source.unit == "ns":
-        exact = _to_micros(to_arrow_type(source_type), target, name, truncates=times.truncate_nanoseconds)
-    return exact if source_type == target else _in_sequence(exact, _cast(source_type, target, name, times))
+        convert_exactly = _nanosecond_converter(to_arrow_type(source_type), target, name, truncates=times.truncate_nanoseconds)
+    if source_type == target:
+        return convert_exactly
+    return _in_sequence(convert_exactly, _cast_converter(source_type, target, name, times))
 
 
 def _type_of(source: pa.DataType, target: DataType | None = None) -> DataType | None:
@@ -131,14 +133,14 @@ def _type_of(source: pa.DataType, target: DataType | None = None) -> DataType | 
         return None
 
 
-def _exactly(source: pa.DataType, plain: pa.DataType, target: DataType, name: str) -> Converter | None:
-    """The same values in the Arrow type `plain`; None if they have it already. target, name: the column, for the error."""
-    if source == plain:
+def _exact_converter(source: pa.DataType, source_type: pa.DataType, target: DataType, name: str) -> Converter | None:
+    """The same values in the Arrow type `source_type`; None if they have it already. target, name: the column, for the error."""
+    if source == source_type:
         return None
 
     def convert(array: pa.Array) -> pa.Array:
         try:
-            return near(array).cast(plain)
+            return with_near_values(array).cast(source_type)
         except pa.ArrowInvalid as error:
             raise _does_not_fit(
                 name, target, f"A value of type {source} is not one that the column can hold: {error}."
@@ -147,20 +149,21 @@ def _exactly(source: pa.DataType, plain: pa.DataType, target: DataType, name: st
     return convert
 
 
-def _to_micros(plain: pa.DataType, target: DataType, name: str, *, truncates: bool) -> Converter:
+def _nanosecond_converter(microsecond_type: pa.DataType, target: DataType, name: str, *, truncates: bool) -> Converter:
     """Convert times in nanoseconds to microseconds: the same instants, or, if `truncates`, rounded toward the past."""
 
     def convert(array: pa.Array) -> pa.Array:
         if not truncates:
-            lost = np.flatnonzero((fixed_values(array, np.int64) % 1000 != 0) & pc.is_valid(array).to_numpy(zero_copy_only=False))
-            if len(lost):
-                raise _has_nanoseconds(name, target, array[int(lost[0])])
-        return floor_nanoseconds(array, plain)
+            is_valid = pc.is_valid(array).to_numpy(zero_copy_only=False)
+            inexact_rows = np.flatnonzero((fixed_values(array, np.int64) % 1000 != 0) & is_valid)
+            if len(inexact_rows):
+                raise _has_nanoseconds(name, target, array[int(inexact_rows[0])])
+        return floor_nanoseconds(array, microsecond_type)
 
     return convert
 
 
-def _cast(source_type: DataType, target: DataType, name: str, times: TimeRules) -> Converter:
+def _cast_converter(source_type: DataType, target: DataType, name: str, times: TimeRules) -> Converter:
     """The conversion by CAST, with the errors of a write."""
     schema = StructType((StructField(_OPERAND, source_type),))
     try:
@@ -179,7 +182,7 @@ def _cast(source_type: DataType, target: DataType, name: str, times: TimeRules) 
     return convert
 
 
-def _variant(source: pa.DataType, name: str) -> Converter | None:
+def _variant_converter(source: pa.DataType, name: str) -> Converter | None:
     """Convert a struct of value and metadata, perhaps with typed_value, to variant binary."""
     if not pa.types.is_struct(source) or any(f.name in ("value", "metadata") and not _is_bytes(f.type) for f in source.fields):
         raise _type_mismatch(source, VARIANT, name)
@@ -203,7 +206,8 @@ def _variant(source: pa.DataType, name: str) -> Converter | None:
     return checked
 
 
-def _shape(source: pa.DataType, target: GeospatialType, name: str) -> Converter:
+def _shape_converter(source: pa.DataType, target: GeospatialType, name: str) -> Converter:
+    """As converter, for a column of shapes."""
     convert = shape_converter(source, target, name)
     if convert is None:
         raise _type_mismatch(source, target, name)
@@ -214,8 +218,10 @@ def _is_bytes(source: pa.DataType) -> bool:
     return _type_of(source) == BINARY
 
 
-def _unwrapped(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
-    """For values in an extension type; None for other types."""
+def _extension_converter(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
+    """The conversion of values in an Arrow extension type: of their storage, the plain array inside. None for other types.
+
+    Raises SchemaMismatchError for shapes with another CRS than the column's."""
     if isinstance(source, pa.BaseExtensionType):
         if isinstance(target, GeospatialType) and extension_crs(source) not in (None, target.crs):
             raise _type_mismatch(source, target, name, f"Its CRS is {extension_crs(source)}.")
@@ -233,15 +239,16 @@ def _in_sequence(convert_first: Converter | None, convert_second: Converter | No
 # ---------------------------------------------------------------- nested types
 
 
-def _struct(source: pa.DataType, target: StructType, name: str, times: TimeRules) -> Converter:
+def _struct_converter(source: pa.DataType, target: StructType, name: str, times: TimeRules) -> Converter:
+    """As converter, for a struct: its fields are matched by name, and fields that the data lacks become null."""
     if not pa.types.is_struct(source):
         raise _type_mismatch(source, target, name)
-    sources = _field_places(source, target, name)
+    places = _field_places(source, target, name)
     target_type = to_arrow_type(target)
     fields = list(target_type)
-    parts = [
+    converters = [
         converter(pa.null() if place is None else source.field(place).type, f.data_type, f"{name}.{f.name}", times)
-        for f, place in zip(target.fields, sources, strict=True)
+        for f, place in zip(target.fields, places, strict=True)
     ]
     # A struct without fields: StructArray.from_arrays could not know how many rows there are.
     if not fields:
@@ -250,8 +257,11 @@ def _struct(source: pa.DataType, target: StructType, name: str, times: TimeRules
     def convert(array: pa.Array) -> pa.Array:
         # The values below a null struct do not count: a failing cast of them must not fail the write.
         children_before = struct_children(array)
-        columns = [pa.nulls(len(array)) if place is None else children_before[place] for place in sources]
-        children = [c if part is None else part(c) for c, part in zip(columns, parts, strict=True)]
+        columns = [pa.nulls(len(array)) if place is None else children_before[place] for place in places]
+        children = [
+            column if convert_field is None else convert_field(column)
+            for column, convert_field in zip(columns, converters, strict=True)
+        ]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)
 
     return convert
@@ -267,9 +277,9 @@ def _field_places(source: pa.StructType, target: StructType, name: str) -> list[
             sql_state="42711",
             column=name,
         )
-    extra = [f.name for f in source.fields if target.find(f.name) is None]
-    if extra:
-        raise extra_columns([f"{name}.{field}" for field in extra], target.names, f"column {name} of the table")
+    unknown_fields = [f.name for f in source.fields if target.find(f.name) is None]
+    if unknown_fields:
+        raise extra_columns([f"{name}.{field}" for field in unknown_fields], target.names, f"column {name} of the table")
     places = [positions.get(f.name.lower()) for f in target.fields]
     for f, place in zip(target.fields, places, strict=True):
         if place is None:
@@ -277,27 +287,30 @@ def _field_places(source: pa.StructType, target: StructType, name: str) -> list[
     return places
 
 
-def _list(source: pa.DataType, target: ArrayType, name: str, times: TimeRules) -> Converter:
+def _list_converter(source: pa.DataType, target: ArrayType, name: str, times: TimeRules) -> Converter:
+    """As converter, for an array."""
     if not (pa.types.is_list(source) or pa.types.is_large_list(source)):
         raise _type_mismatch(source, target, name)
     target_type = to_arrow_type(target)
-    part = converter(source.value_type, target.element_type, f"{name}.element", times)
-    return lambda array: with_elements(array, part, target_type)
+    convert_element = converter(source.value_type, target.element_type, f"{name}.element", times)
+    return lambda array: with_elements(array, convert_element, target_type)
 
 
-def _map(source: pa.DataType, target: MapType, name: str, times: TimeRules) -> Converter:
+def _map_converter(source: pa.DataType, target: MapType, name: str, times: TimeRules) -> Converter:
+    """As converter, for a map."""
     if not pa.types.is_map(source):
         raise _type_mismatch(source, target, name)
     target_type = to_arrow_type(target)
-    key_part = converter(source.key_type, target.key_type, f"{name}.key", times)
-    item_part = converter(source.item_type, target.value_type, f"{name}.value", times)
-    return lambda array: with_entries(array, key_part, item_part, target_type)
+    convert_key = converter(source.key_type, target.key_type, f"{name}.key", times)
+    convert_value = converter(source.item_type, target.value_type, f"{name}.value", times)
+    return lambda array: with_entries(array, convert_key, convert_value, target_type)
 
 
 # ---------------------------------------------------------------- errors
 
 
 def _type_mismatch(source: pa.DataType, target: DataType, name: str, why: str = "") -> SchemaMismatchError:
+    """The error for data whose type the column cannot take. name: of the column. why: a sentence, or empty."""
     hint = (
         "Cast the column before writing." if target != VOID else "Write with the option mergeSchema to give it the data's type."
     )
@@ -315,6 +328,7 @@ def _type_mismatch(source: pa.DataType, target: DataType, name: str, why: str = 
 def _does_not_fit(
     name: str, target: DataType, why: str, remedy: str = "Cast or round the column before writing."
 ) -> SchemaMismatchError:
+    """The error for a value that the column cannot hold. name: of the column. why, remedy: sentences."""
     return SchemaMismatchError(
         f"Column {name} of the table is {type_name(target)}, and the data has a value that it cannot hold. {why} "
         f"Nothing was written. {remedy}",
@@ -326,6 +340,7 @@ def _does_not_fit(
 
 
 def _has_nanoseconds(name: str, target: DataType, value: pa.Scalar) -> SchemaMismatchError:
+    """The error for a time with nanoseconds in a column whose values end at microseconds."""
     zone = "" if value.type.tz is None else " in UTC"
     instant = np.datetime_as_string(np.datetime64(value.value, "ns")).replace("T", " ")
     return _does_not_fit(
@@ -337,13 +352,15 @@ def _has_nanoseconds(name: str, target: DataType, value: pa.Scalar) -> SchemaMis
     )
 
 
-def extra_columns(extra: list[str], names: tuple[str, ...], where: str) -> SchemaMismatchError:
+def extra_columns(unknown_columns: list[str], names: tuple[str, ...], where: str) -> SchemaMismatchError:
+    """The error for columns that the table, or a struct in it, lacks. names: its columns. where: the table or struct, in
+    words."""
     return SchemaMismatchError(
-        f"The data has columns that {where} lacks: {', '.join(extra)}. The known columns are: {', '.join(names)}. "
+        f"The data has columns that {where} lacks: {', '.join(unknown_columns)}. The known columns are: {', '.join(names)}. "
         "Nothing was written. Write with the option mergeSchema set to true to add them to the table, or drop or rename them.",
         error_class="DELTA_METADATA_MISMATCH",
         sql_state="42KDG",
-        columns=extra,
+        columns=unknown_columns,
     )
 
 
@@ -364,6 +381,8 @@ def check_may_be_absent(missing: StructField, name: str) -> None:
 
 
 def unenforceable(rule: str, text: str, feature: str, why: DeltaError | None = None) -> UnsupportedTableFeatureError:
+    """The error for a rule that this version cannot enforce. rule: in words. text: its SQL. feature: the table feature. why: the
+    cause."""
     reason = "It could not keep the rule for the new rows." if why is None else why.message
     return UnsupportedTableFeatureError(
         f"This version cannot write into a table with {rule} ({text}). {reason} "

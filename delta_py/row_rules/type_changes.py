@@ -73,11 +73,11 @@ def with_recorded_changes(before: StructType, after: StructType, version: int | 
         if field_before is None:
             fields.append(f)
             continue
-        changed_types = _changed(field_before.data_type, f.data_type, ())
+        changed_types = _changed_parts(field_before.data_type, f.data_type, ())
         changes = [type_change(old, new, inside, version) for inside, old, new in changed_types]
         recorded_changes = f.metadata.get(TYPE_CHANGES, ())
         metadata = {**f.metadata, TYPE_CHANGES: [*recorded_changes, *changes]} if changes else f.metadata
-        fields.append(replace(f, data_type=_inner(field_before.data_type, f.data_type, version), metadata=metadata))
+        fields.append(replace(f, data_type=_with_changes_inside(field_before.data_type, f.data_type, version), metadata=metadata))
     return StructType(tuple(fields))
 
 
@@ -88,29 +88,29 @@ def without_recorded_changes(schema: StructType) -> StructType:
     )
 
 
-def _inner(old_type: DataType, new_type: DataType, version: int | None) -> DataType:
-    """The new type, in which the structs inside it record their own changes."""
+def _with_changes_inside(old_type: DataType, new_type: DataType, version: int | None) -> DataType:
+    """The new type, whose structs, at any depth, record the changes of their fields."""
     match old_type, new_type:
         case StructType(), StructType():
             return with_recorded_changes(old_type, new_type, version)
         case ArrayType(old, _), ArrayType(new, nulls):
-            return ArrayType(_inner(old, new, version), nulls)
+            return ArrayType(_with_changes_inside(old, new, version), nulls)
         case MapType(old_key, old_value, _), MapType(key, value, nulls):
-            return MapType(_inner(old_key, key, version), _inner(old_value, value, version), nulls)
+            return MapType(_with_changes_inside(old_key, key, version), _with_changes_inside(old_value, value, version), nulls)
     return new_type
 
 
-def _changed(old: DataType, new: DataType, inside: Path) -> Iterator[tuple[Path, DataType, DataType]]:
+def _changed_parts(old: DataType, new: DataType, inside: Path) -> Iterator[tuple[Path, DataType, DataType]]:
     """The plain types that differ, with their paths; structs inside record their own changes. No file has values of type void, so
     that replacing void by another type is not a change for readers."""
     match old, new:
         case StructType(), StructType():
             return
         case ArrayType(element, _), ArrayType(new_element, _):
-            yield from _changed(element, new_element, (*inside, "element"))
+            yield from _changed_parts(element, new_element, (*inside, "element"))
         case MapType(key, value, _), MapType(new_key, new_value, _):
-            yield from _changed(key, new_key, (*inside, "key"))
-            yield from _changed(value, new_value, (*inside, "value"))
+            yield from _changed_parts(key, new_key, (*inside, "key"))
+            yield from _changed_parts(value, new_value, (*inside, "value"))
         case _:
             if old not in (new, VOID):
                 yield inside, old, new

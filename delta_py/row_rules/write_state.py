@@ -55,6 +55,7 @@ WRITE_ID_LENGTH = 23  # of a UUID's text; the remaining characters distinguish t
 
 
 def new_write_id() -> str:
+    """A random text by which the names of all files of one write begin alike."""
     return str(uuid.uuid4())[:WRITE_ID_LENGTH]
 
 
@@ -63,8 +64,9 @@ class FileLayout:
     """The sizes, names and Parquet settings of the data files of one write.
 
     page_version: of data pages, as pyarrow names it. random_prefix: letters of the random directory of each file; 0 for the
-    directories of partitions. max_records_per_file: None for no limit. buffer_bytes: rows buffered in memory, over all
-    partitions, before the largest partition is written. bloom_filters: physical columns, dotted, and pyarrow's options of their
+    directories of partitions. max_records_per_file: None for no limit. row_group_bytes, row_group_rows: how much a partition
+    buffers before it writes a row group. buffer_bytes: rows buffered in memory, over all partitions, before the largest partition
+    is written. max_open_files: of one task. bloom_filters: physical columns, dotted, and pyarrow's options of their
     Bloom filters. parquet_options: as in FileSettings.
     """
 
@@ -164,14 +166,15 @@ def rearranging(state: WriteState, target_file_bytes: int) -> WriteState:
 
 
 def check_definition(config: TableConfig, store: ObjectStore, read_version: int) -> None:
-    """Raises as write_state, for a table that is defined without rows. It may have columns for which no row can be written, or no
-    columns at all: it can get others before its first row."""
+    """Check the protocol, the rules and the properties of a table that is defined without rows. Raises as write_state. The table
+    may have columns for which no row can be written, or no columns at all: it can get others before its first row."""
     _write_state(config, store, read_version, new_rows=True, hidden=_NO_HIDDEN_COLUMNS)
 
 
 def _write_state(
     config: TableConfig, store: ObjectStore, read_version: int, *, new_rows: bool, hidden: HiddenColumns
 ) -> WriteState:
+    """As write_state, for a schema whose rows data files may be unable to hold."""
     config.require(Operation.WRITE)
     rules = table_rules(config)
     if new_rows:
@@ -207,6 +210,7 @@ def _file_layout(config: TableConfig) -> FileLayout:
 
 
 def _random_prefix(properties: Properties) -> int:
+    """FileLayout.random_prefix, from the table's properties: 2 letters by default if prefixes are random."""
     return properties.integer("delta.randomPrefixLength", 2) if properties.boolean("delta.randomizeFilePrefixes") else 0
 
 
@@ -269,6 +273,7 @@ def _check_stored_parts(data_type: DataType, path: Path) -> None:
 
 
 def _without_stored_fields(data_type: StructType, name: str) -> SchemaMismatchError:
+    """The error for a struct, or for a table (name is empty), of which data files would store no field."""
     where = f"Column {name} is {type_name(data_type)}" if name else f"The table has the columns {', '.join(data_type.names)}"
     part = f"a {'field' if name else 'column'}"
     if data_type.fields:

@@ -14,7 +14,7 @@ from delta_py.streaming.log import StreamLog
 from delta_py.streaming.offset import SCHEMA_CHANGE, StreamOffset
 from delta_py.streaming.schema_stops import SchemaStops
 
-# If a stream finds nothing new in this many commits, or in commits that span this much time, it still records a new offset.
+# If a stream finds nothing new in this many commits, or in commits that span this much time (1 h), it still records a new offset.
 # Otherwise log cleanup could delete the commits after its last offset.
 _IDLE_COMMITS, _IDLE_MS = 100, 3_600_000
 
@@ -32,8 +32,9 @@ class _Idle:
 class Admission:
     """Decides where the batches of a stream end.
 
-    order: the column whose times order the files of the start, or None. stops: where the schema changes; None for a stream
-    that does not track the schema. Remembers, for the next trigger, up to which version the log has nothing to read.
+    order: the column whose times order the files that the table has when the stream begins, or None. stops: where the schema
+    changes; None for a stream that does not track the schema. Remembers, for the next trigger, up to which version the log has
+    nothing to read.
     """
 
     def __init__(
@@ -48,11 +49,12 @@ class Admission:
         If only commits without rows follow, the end is `start`, so that Spark plans no batch, until there are _IDLE_COMMITS of
         them or they span _IDLE_MS.
         """
+        # times_ms: of the commits that have nothing to read, in their order.
         budget, end, idle, last_change = Budget(limits), start, self._idle_since(start), start.last_change
         times_ms = [] if idle is None else [idle.since_ms]
-        for version, commit, first, next_commits in self._versions_after(start, last_version):
+        for version, commit, first_index, next_commits in self._versions_after(start, last_version):
             is_initial = commit is None
-            by_time = is_initial and self._initial.is_by_time
+            is_by_time = is_initial and self._initial.is_by_time
             try:
                 if commit is not None and self._stops is not None and self._stops.is_before(commit, start):
                     return StreamOffset(start.table_id, version, SCHEMA_CHANGE)
@@ -62,16 +64,16 @@ class Admission:
                 if budget.has_taken:
                     return end
                 raise
-            place = budget.take(files.places(first), all_or_none=files.is_whole)
-            if by_time:
-                place = self._initial.end_of_ties(version, place)
-            if place is not None:
+            last_index = budget.take(files.indexes_and_sizes(first_index), all_or_none=files.is_whole)
+            if is_by_time:
+                last_index = self._initial.end_of_ties(version, last_index)
+            if last_index is not None:
                 order = self._order if is_initial else None
-                return StreamOffset(start.table_id, version, place, is_initial, order, last_change=last_change)
+                return StreamOffset(start.table_id, version, last_index, is_initial, order, last_change=last_change)
             last_change = last_change if files.last_change is None else (version, files.last_change)
             end = StreamOffset(start.table_id, version + 1, last_change=last_change)
             times_ms += [] if commit is None else [commit.modification_time_ms]
-            if budget.is_spent or (by_time and (budget.has_taken or first > 0)):
+            if budget.is_spent or (is_by_time and (budget.has_taken or first_index > 0)):
                 # A batch by time reads its files with a predicate that must not be applied to the files of commits.
                 return end
         # All versions were read. If no file was taken, the rest decides whether the stream records that (see the docstring).
@@ -83,6 +85,7 @@ class Admission:
         return start
 
     def _idle_since(self, start: StreamOffset) -> _Idle | None:
+        """What an earlier trigger found out after the same offset; None if it is not known."""
         return self._idle if self._idle is not None and self._idle.start == start else None
 
     def _versions_after(
@@ -90,15 +93,15 @@ class Admission:
     ) -> Iterator[tuple[int, LogFile | None, int, Sequence[LogFile]]]:
         """Yields (version, its commit or None for the initial snapshot, the index of its first file that is not read yet, some
         commits after it) for each version from `start` on, without those that are known to have nothing to read."""
-        version, first, idle = start.version, start.next_index, self._idle_since(start)
+        version, first_index, idle = start.version, start.next_index, self._idle_since(start)
         if idle is not None:
-            version, first = idle.version, 0
+            version, first_index = idle.version, 0
         elif start.is_initial:
-            yield version, None, first, ()
-            version, first = version + 1, 0
+            yield version, None, first_index, ()
+            version, first_index = version + 1, 0
         commits = self._log.commits_from(version)
         for number, commit in enumerate(commits):
             if last is not None and commit.version > last:
                 return
             next_commits = commits[number + 1 : number + 1 + READ_AHEAD]
-            yield commit.version, commit, first if commit.version == version else 0, next_commits
+            yield commit.version, commit, first_index if commit.version == version else 0, next_commits

@@ -22,7 +22,7 @@ class Limits:
 
 
 class Budget:
-    """The remaining limits of a batch."""
+    """The remaining limits of a batch. has_taken: a file was taken, so the batch may end."""
 
     def __init__(self, limits: Limits) -> None:
         for name, value in (("maxFilesPerTrigger", limits.files), ("maxBytesPerTrigger", limits.bytes)):
@@ -33,6 +33,7 @@ class Budget:
 
     @property
     def is_spent(self) -> bool:
+        """Whether a limit is reached, so that no other file may be taken."""
         return (self._files is not None and self._files <= 0) or (self._bytes is not None and self._bytes <= 0)
 
     def take(self, pieces: Iterator[tuple[Any, Any]], *, all_or_none: bool = False) -> int | None:
@@ -44,20 +45,22 @@ class Budget:
         taken."""
         if all_or_none:
             return self._take_all_or_none([sizes for _, sizes in pieces])
-        last: int | None = None
-        for places, sizes in pieces:
-            if len(places) == 0:
+        last_index: int | None = None
+        for indexes, sizes in pieces:
+            if len(indexes) == 0:
                 continue
-            count = self._affordable(sizes)
+            count = self._count_affordable(sizes)
             if count:
-                last, self.has_taken = int(places[count - 1]), True
+                last_index, self.has_taken = int(indexes[count - 1]), True
                 self._files = None if self._files is None else self._files - count
                 self._bytes = None if self._bytes is None else self._bytes - int(sizes[:count].sum())
-            if count < len(places):
-                return last
+            if count < len(indexes):
+                return last_index
         return None
 
     def _take_all_or_none(self, sizes: list[Any]) -> int | None:
+        """As `take` with all_or_none. The first files of a batch are taken even if they exceed the limits: otherwise the stream
+        could never read them. sizes: arrays of the files' sizes in bytes."""
         count, size = sum(map(len, sizes)), sum(int(part.sum()) for part in sizes)
         fits = (self._files is None or count <= self._files) and (self._bytes is None or size <= self._bytes)
         if count and self.has_taken and not fits:
@@ -67,7 +70,7 @@ class Budget:
         self._bytes = None if self._bytes is None else self._bytes - size
         return None
 
-    def _affordable(self, sizes: Any) -> int:
+    def _count_affordable(self, sizes: Any) -> int:
         """How many of the next files the limits allow. A file is allowed if the bytes before it do not reach the limit: the file
         that reaches the limit is the last one."""
         count = len(sizes) if self._files is None else min(len(sizes), self._files)

@@ -31,22 +31,21 @@ class BatchPlanner:
     def __init__(
         self, read_state: ReadState, options: StreamOptions, log: StreamLog, initial: InitialFiles, committed: CommittedFiles
     ) -> None:
-        self._ours, self._options, self._log = read_state, options, log
+        self._read_state, self._options, self._log = read_state, options, log
         self._initial, self._committed = initial, committed
 
     def state(
-        self, columns: StructType | None = None, predicate: Expression | None = None, rows: Expression | None = None
+        self, columns: StructType | None = None, predicate: Expression | None = None, batch_predicate: Expression | None = None
     ) -> ScanState:
         """How an executor reads the files of a batch. columns: None for all columns of the stream. predicate: rows for which it
-        is not true may be left out. rows: which rows of the files belong to the batch; None for all."""
+        is not true may be left out. batch_predicate: which rows of the files belong to the batch; None for all."""
         options = self._options
-        extra = CHANGE_COLUMNS if options.change_feed else ()
-        parts = tuple(part for part in (options.predicate, predicate, rows) if part is not None)
-        scan = options.scan if rows is None else replace(options.scan, drop_rows=True)
+        change_columns = CHANGE_COLUMNS if options.change_feed else ()
+        parts = tuple(part for part in (options.predicate, predicate, batch_predicate) if part is not None)
+        scan = options.scan if batch_predicate is None else replace(options.scan, drop_rows=True)
         requested_columns = options.columns if columns is None else columns
-        return make_state(
-            self._ours.config, self._ours.store, requested_columns, conjunction(parts) if parts else None, scan, extra
-        )
+        config, store = self._read_state.config, self._read_state.store
+        return make_state(config, store, requested_columns, conjunction(parts) if parts else None, scan, change_columns)
 
     def plan(
         self, start: StreamOffset, end: StreamOffset, columns: StructType | None = None, predicate: Expression | None = None
@@ -54,17 +53,18 @@ class BatchPlanner:
         """The files from `start` (exclusive) to `end` (inclusive). columns, predicate: as in `state`; the predicate prunes
         files by their partition values. Raises InvalidOptionError (DELTA_INVALID_SOURCE_OFFSET_FORMAT) for offsets that do not
         bound one batch."""
-        version, first = start.version, start.next_index
-        initial, rows = self._initial.between(start, end) if start.is_initial else ([], None)
+        version, first_index = start.version, start.next_index
+        initial, batch_predicate = self._initial.between(start, end) if start.is_initial else ([], None)
         if start.is_initial:
-            version, first = version + 1, 0
+            version, first_index = version + 1, 0
+        # For each commit: the index of the first file to read, and where to stop (exclusive; None: at the end).
         portions = [
-            (commit, first if commit.version == version else 0, end.next_index if commit.version == end.version else None)
+            (commit, first_index if commit.version == version else 0, end.next_index if commit.version == end.version else None)
             for commit in self._commits(version, end)
         ]
-        # `rows` holds only for the files of the start, so a batch with such a predicate cannot have files of commits too.
-        if rows is not None and portions:
-            raise _mixed(start, end)
+        # The predicate is about the files that the table had at the start, so a batch with one cannot have files of commits too.
+        if batch_predicate is not None and portions:
+            raise _mixed_batch_error(start, end)
         changes = self._committed.changes
         if changes is not None:
             inserts = [changes.as_inserts(batch, start.version) for batch in initial]
@@ -75,10 +75,10 @@ class BatchPlanner:
             files = pa.Table.from_batches([batch.select(_PLANNED_SCHEMA.names) for batch in batches], _PLANNED_SCHEMA)
         pruned_files = files
         if predicate is not None:
-            pruner = FilePruner.of(self._ours.config, predicate, self._options.scan.timezone)
+            pruner = FilePruner.of(self._read_state.config, predicate, self._options.scan.timezone)
             pruned_files = pa.Table.from_batches([pruner.prune(batch, None) for batch in files.to_batches()], files.schema)
         report = ScanReport(files.num_rows, file_bytes(files), pruned_files.num_rows, file_bytes(pruned_files))
-        return Scan(self.state(columns, predicate, rows), pruned_files, report)
+        return Scan(self.state(columns, predicate, batch_predicate), pruned_files, report)
 
     def _commits(self, version: int, end: StreamOffset) -> list[LogFile]:
         """The commits from `version` to the one in which the batch ends. A batch that ends before the first file of a version
@@ -92,7 +92,8 @@ class BatchPlanner:
         return commits
 
 
-def _mixed(start: StreamOffset, end: StreamOffset) -> InvalidOptionError:
+def _mixed_batch_error(start: StreamOffset, end: StreamOffset) -> InvalidOptionError:
+    """The error for a batch that reads a part of the rows of the start, by their times, and commits too."""
     return InvalidOptionError(
         f"The stream's checkpoint has a batch from {shown(start.to_json())} to {shown(end.to_json())}, which cannot be: rows "
         "that were there at the start are read by their times, and nothing of a commit with them. It was changed or is damaged: "

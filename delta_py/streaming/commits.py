@@ -27,23 +27,25 @@ from delta_py.protocol.paths import decode_path
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.storage.store import ObjectStore
 
-_LINES_AT_ONCE = 10_000
+_LINES_AT_ONCE = 10_000  # adds that are converted to one Arrow batch
 
 
 def stream_schema(*, with_stats: bool) -> pa.Schema:
-    """FILE_SCHEMA in the form that streams keep."""
+    """The columns of files that a stream keeps in memory: FILE_SCHEMA without those that only commits need. with_stats: with the
+    files' statistics."""
     dropped = ONLY_FOR_COMMITS - {"stats"} if with_stats else ONLY_FOR_COMMITS
     return pa.schema([f for f in FILE_SCHEMA if f.name not in dropped])
 
 
 @dataclass(frozen=True, slots=True)
 class StreamCommit:
-    """files: those that add rows (dataChange), in the commit's order: stream_schema. removed: the path of one file from which the
-    commit removed rows, or None."""
+    """What a commit means for a stream. file: the commit's log file. files: those that add rows (dataChange), in the commit's
+    order: stream_schema. removed_path: the path of one file from which the commit removed rows, or None. protocol, metadata: None
+    if the commit does not change it."""
 
     file: LogFile
     files: pa.Table
-    removed: str | None
+    removed_path: str | None
     protocol: Protocol | None
     metadata: Metadata | None
 
@@ -53,15 +55,15 @@ class StreamCommit:
 
 
 def read_commit(reader: CommitReader, file: LogFile, *, with_stats: bool) -> StreamCommit:
-    """with_stats: keep the statistics of the files. Raises CorruptTableError, LogFileNotFoundError."""
-    parsing = _Parsing(reader, file)
+    """Read a commit. with_stats: keep the statistics of the files. Raises CorruptTableError, LogFileNotFoundError."""
+    parser = _CommitParser(reader, file)
     schema = stream_schema(with_stats=with_stats)
-    files = collected(parsing.batches(schema), schema)
-    return StreamCommit(file, files, parsing.removed, parsing.protocol, parsing.metadata)
+    files = collected(parser.batches(schema), schema)
+    return StreamCommit(file, files, parser.removed_path, parser.protocol, parser.metadata)
 
 
-class _Parsing:
-    """Reads the actions of one commit. removed, protocol and metadata are complete when `batches` has been read to its end.
+class _CommitParser:
+    """Reads the actions of one commit. removed_path, protocol and metadata are complete when `batches` has been read to its end.
 
     If a commit adds a file more than once, the file is added once, with the values of the last action, as in the table. A commit
     is refused if it is so large that the batch with an earlier action on the file was already returned.
@@ -70,26 +72,27 @@ class _Parsing:
     def __init__(self, reader: CommitReader, file: LogFile) -> None:
         self._reader, self._file = reader, file
         self._yielded_keys: set[str] = set()
-        self.removed: str | None = None
+        self.removed_path: str | None = None
         self.protocol: Protocol | None = None
         self.metadata: Metadata | None = None
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The files that the commit adds, in its order. Raises CorruptTableError."""
         adds: dict[str, dict[str, Any]] = {}  # the last add of each file, by the file's key
         try:
             for first, lines in self._reader.pieces(self._file):
                 for number, line in enumerate(lines, first):
-                    self._take(number, line, adds)
+                    self._handle_line(number, line, adds)
                     if len(adds) == _LINES_AT_ONCE:
-                        yield _batch(adds, schema)
+                        yield _adds_batch(adds, schema)
                         self._yielded_keys |= adds.keys()
                         adds = {}
             if adds:
-                yield _batch(adds, schema)
+                yield _adds_batch(adds, schema)
         except (pa.ArrowException, AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-            raise self._explained() from error
+            raise self._find_parse_error() from error
 
-    def _take(self, number: int, line: bytes, adds: dict[str, dict[str, Any]]) -> None:
+    def _handle_line(self, number: int, line: bytes, adds: dict[str, dict[str, Any]]) -> None:
         """Add the action of a line to `adds`, or record it otherwise. number: of the line, for errors."""
         if not line.strip():
             return
@@ -102,20 +105,21 @@ class _Parsing:
                     raise corrupt_line(self._file, number, "an action repeats another one of the same file.")
                 adds[key] = add
         elif remove is not None:
-            if changes_rows(remove) and self.removed is None:
-                self.removed = decode_path(remove["path"])
+            if changes_rows(remove) and self.removed_path is None:
+                self.removed_path = decode_path(remove["path"])
         elif "protocol" in action:
             self.protocol = Protocol.from_json(action["protocol"])
         elif "metaData" in action:
             self.metadata = Metadata.from_json(action["metaData"])
 
     def _key(self, number: int, add: Any) -> str:
+        """What identifies the file of an add: its path and deletion vector. number: of the line, for errors."""
         try:
             return path_and_key(add)[1]
         except CorruptTableError as error:
             raise corrupt_line(self._file, number, error.message) from error
 
-    def _explained(self) -> CorruptTableError:
+    def _find_parse_error(self) -> CorruptTableError:
         """The error of a commit that did not parse, in words: the parser of single actions finds the reason."""
         try:
             for _ in self._reader.actions(self._file):
@@ -125,7 +129,8 @@ class _Parsing:
         return corrupt_line(self._file, 1, "an action of the commit has another form than the protocol gives it.")
 
 
-def _batch(adds: dict[str, dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+def _adds_batch(adds: dict[str, dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """The add actions as an Arrow batch with the columns of `schema`."""
     return adds_batch([*adds.values()], [decode_path(add["path"]) for add in adds.values()]).select(schema.names)
 
 
@@ -143,28 +148,32 @@ class ChangeRules:
 
 
 def check_rows_only_added(commit: StreamCommit, rules: ChangeRules, root: str) -> None:
-    """Raises UnsupportedOperationError: DELTA_SOURCE_TABLE_IGNORE_CHANGES, DELTA_SOURCE_IGNORE_DELETE."""
-    if commit.removed is None or rules.ignore_changes or rules.skip_change_commits:
+    """Raise for a commit that removed rows, unless the rules allow it. A stream of added rows cannot express removed rows. root:
+    of the table.
+
+    Raises UnsupportedOperationError: DELTA_SOURCE_TABLE_IGNORE_CHANGES, DELTA_SOURCE_IGNORE_DELETE.
+    """
+    if commit.removed_path is None or rules.ignore_changes or rules.skip_change_commits:
         return
     if commit.files.num_rows:
         raise UnsupportedOperationError(
-            f"Version {commit.version} of the table at {root} changed rows (file {commit.removed}, for one, was replaced), "
+            f"Version {commit.version} of the table at {root} changed rows (file {commit.removed_path}, for one, was replaced), "
             "which a stream of added rows cannot tell. Set the option skipChangeCommits=true to pass over such commits, read "
             "the change feed with readChangeFeed=true, or start again with a new checkpoint.",
             error_class="DELTA_SOURCE_TABLE_IGNORE_CHANGES",
             sql_state="0A000",
             version=commit.version,
-            path=commit.removed,
+            path=commit.removed_path,
         )
     if not rules.ignore_deletes:
         raise UnsupportedOperationError(
-            f"Version {commit.version} of the table at {root} deleted rows (file {commit.removed}, for one), which a stream of "
-            "added rows cannot tell. Set the option ignoreDeletes=true or skipChangeCommits=true to pass over such commits, or "
-            "read the change feed with readChangeFeed=true.",
+            f"Version {commit.version} of the table at {root} deleted rows (file {commit.removed_path}, for one), which a "
+            "stream of added rows cannot tell. Set the option ignoreDeletes=true or skipChangeCommits=true to pass over such "
+            "commits, or read the change feed with readChangeFeed=true.",
             error_class="DELTA_SOURCE_IGNORE_DELETE",
             sql_state="0A000",
             version=commit.version,
-            path=commit.removed,
+            path=commit.removed_path,
         )
 
 
@@ -245,7 +254,8 @@ def check_table(
 
 
 def check_table_id(expected: str, found_id: str, root: str, version: int | None = None) -> None:
-    """Raises SchemaMismatchError (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE)."""
+    """Raise SchemaMismatchError (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE) if the ids of the tables differ: the table was
+    replaced. version: where the id was found; None for the newest."""
     if expected != found_id:
         where = "" if version is None else f" in version {version}"
         raise SchemaMismatchError(

@@ -28,10 +28,11 @@ def lag_after(offset: StreamOffset, log: StreamLog, initial: InitialFiles) -> La
     """The unread data after an offset. It includes files that the options leave out."""
     file_count, size_bytes, version, first = 0, 0, offset.version, offset.next_index
     if offset.is_initial:
-        remaining_files = initial.at(version).slice(first)
+        remaining_files = initial.files_at(version).slice(first)
         file_count, size_bytes = remaining_files.num_rows, pc.sum(remaining_files["size"]).as_py() or 0
         version, first = version + 1, 0
     commits = log.commits_from(version, version + _LAG_COMMITS)  # one more than are read: it shows whether there are more
+    # counted: commits whose files were added up. enough: the number of files at which the measurement ends.
     counted, enough = 0, file_count + _LAG_FILES
     for commit in commits[:_LAG_COMMITS]:
         if file_count >= enough:

@@ -24,7 +24,8 @@ MOST_CACHED_FILES = 200_000
 
 
 class StreamLog:
-    """snapshot: of the table. with_stats: keep the statistics of files. fail_on_data_loss: raise if commits are missing.
+    """The log of one table for one stream. snapshot: of the table. with_stats: keep the statistics of files. fail_on_data_loss:
+    raise if commits are missing.
 
     Methods raise LogFileNotFoundError (DELTA_MISSING_FILES_UNEXPECTED_VERSION,
     DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE), SchemaMismatchError (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE),
@@ -36,7 +37,7 @@ class StreamLog:
         self._with_stats, self._fail_on_data_loss = with_stats, fail_on_data_loss
         self._commits: OrderedDict[int, StreamCommit] = OrderedDict()
         self._cached_files = 0
-        self._newest: LogFile | None = None
+        self._newest_commit: LogFile | None = None
 
     def commits_from(self, version: int, last: int | None = None) -> list[LogFile]:
         """The commits from `version` to `last` (None: the newest), without a gap (unless data loss is allowed)."""
@@ -55,19 +56,19 @@ class StreamLog:
         return commits
 
     def _check_same_log(self, commits: dict[int, LogFile], version: int) -> None:
-        """Check that the log is still the one that the stream reads: a table that was deleted and created again
-        has other commits."""
-        known_commit = self._newest
+        """Check that the log is still the one that the stream reads: a table that was deleted and created again has other
+        commits. commits: by version, as listed now, from the commit before `version` on."""
+        known_commit = self._newest_commit
         if commits:
-            self._newest = commits[max(commits)]
+            self._newest_commit = commits[max(commits)]
         elif version > 0 or known_commit is not None:
-            self._look_again(version - 1)  # no commits: the table is unchanged, or gone
+            self._check_current_table(version - 1)  # no commits: the table is unchanged, or gone
         current_commit = None if known_commit is None else commits.get(known_commit.version)
         if current_commit is not None and current_commit != known_commit:
-            self._look_again(version - 1)
+            self._check_current_table(version - 1)
 
-    def _look_again(self, version: int) -> None:
-        """Read the log again. Raises unless the table is the same and still has the version."""
+    def _check_current_table(self, version: int) -> None:
+        """Load the table's newest version. Raises unless the table is the same and still has the version."""
         newest = Snapshot.load(self._store)
         check_table_id(self._snapshot.metadata.id, newest.metadata.id, self._store.root)
         if newest.version < version:
@@ -76,7 +77,7 @@ class StreamLog:
     def report_data_loss(self, expected: int, found_version: int) -> None:
         """Raise LogFileNotFoundError, or only warn if failOnDataLoss is false: the log continues with `found_version`."""
         if self._fail_on_data_loss:
-            raise self._lost_commits(expected, found_version)
+            raise self._lost_commits_error(expected, found_version)
         _log.warning(
             "%s: versions %d to %d are gone and left out, as failOnDataLoss=false asks",
             self._store.root,
@@ -84,7 +85,7 @@ class StreamLog:
             found_version - 1,
         )
 
-    def _lost_commits(self, expected: int, found_version: int) -> LogFileNotFoundError:
+    def _lost_commits_error(self, expected: int, found_version: int) -> LogFileNotFoundError:
         return LogFileNotFoundError(
             f"The stream should go on with version {expected} of the table at {self._store.root}, and the log goes on with "
             f"version {found_version}: the commits between were cleaned up (delta.logRetentionDuration) or lost, and their "
@@ -100,34 +101,37 @@ class StreamLog:
         return max((commit.version for commit in self.commits_from(self._snapshot.version)), default=self._snapshot.version)
 
     def commit_at(self, version: int) -> StreamCommit:
+        """The commit of a version."""
         commits = self.commits_from(version, version)
         if not commits:  # also with failOnDataLoss=false, because nothing else has the commit's schema
-            raise self._lost_commits(version, version + 1)
+            raise self._lost_commits_error(version, version + 1)
         return self.read(commits[0])
 
     def read(self, file: LogFile) -> StreamCommit:
+        """The commit in a log file, from the cache if it was read before."""
         commit = self._commits.get(file.version)
         if commit is not None and commit.file == file:
             self._commits.move_to_end(file.version)
             return commit
         commit = read_commit(CommitReader(self._store), file, with_stats=self._with_stats)
-        self._keep(commit)
+        self._cache_commit(commit)
         return commit
 
-    def _keep(self, commit: StreamCommit) -> None:
+    def _cache_commit(self, commit: StreamCommit) -> None:
         """Cache the commit for the next trigger, within bounds."""
-        self._forget(commit.version)
+        self._uncache_commit(commit.version)
         self._commits[commit.version] = commit
         self._cached_files += commit.files.num_rows
         while len(self._commits) > 1 and (len(self._commits) > _MOST_CACHED_COMMITS or self._cached_files > MOST_CACHED_FILES):
-            self._forget(next(iter(self._commits)))
+            self._uncache_commit(next(iter(self._commits)))
 
-    def _forget(self, version: int) -> None:
+    def _uncache_commit(self, version: int) -> None:
         commit = self._commits.pop(version, None)
         self._cached_files -= 0 if commit is None else commit.files.num_rows
 
     def state_at(self, version: int) -> Snapshot:
-        """Raises LogFileNotFoundError (DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE) if the state cannot be rebuilt any more."""
+        """The table at a version. Raises LogFileNotFoundError (DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE) if its state cannot
+        be rebuilt any more."""
         if version == self._snapshot.version:
             self._snapshot.check_log()
             return self._snapshot

@@ -88,6 +88,7 @@ class StreamOffset:
         return self
 
     def to_json(self) -> dict[str, Any]:
+        """The offset as the checkpoint stores it (see the docstring of this file)."""
         form, order = (_FORM, {}) if self.order is None else (_FORM_BY_TIME, {"eventTimeColumn": self.order})
         form = _FORM_WITH_SCHEMA_LOG if self.is_schema_change else form
         position, continuation = (self.version, self.index), {}
@@ -107,7 +108,7 @@ class StreamOffset:
 
     @classmethod
     def from_json(cls, value: Any) -> StreamOffset:
-        """value: from the checkpoint; unknown fields are ignored. Raises InvalidOptionError
+        """The inverse of to_json. value: from the checkpoint; unknown fields are ignored. Raises InvalidOptionError
         (DELTA_INVALID_SOURCE_OFFSET_FORMAT, DELTA_INVALID_SOURCE_VERSION)."""
         if not isinstance(value, Mapping):
             raise _unreadable(value)
@@ -120,12 +121,12 @@ class StreamOffset:
                 sql_state="XXKDS",
                 form=form,
             )
-        place = (value.get("reservoirId"), value.get("reservoirVersion"), value.get("index"), value.get("isStartingVersion"))
+        fields = (value.get("reservoirId"), value.get("reservoirVersion"), value.get("index"), value.get("isStartingVersion"))
         order = value.get("eventTimeColumn")
-        types = [type(item) for item in (form, *place)]
+        types = [type(item) for item in (form, *fields)]
         if types != [int, str, int, int, bool] or isinstance(order, str) != (form == _FORM_BY_TIME):
             raise _unreadable(value)
-        offset = cls(*place, order=order, begins=value.get("begins") is True, began=_began(value))  # type: ignore[arg-type]
+        offset = cls(*fields, order=order, begins=value.get("begins") is True, began=_read_begin(value))  # type: ignore[arg-type]
         next_version = value.get("goesOnWithVersion")
         if type(next_version) is int and next_version > offset.version:
             # The JSON has the position of the feed's last change, as delta-spark expects it (see above).
@@ -143,12 +144,14 @@ class StreamOffset:
         return all(version in _LONGS for version in versions) and (is_before_files or self.index in _LONGS[:-1])
 
 
-def _began(value: Mapping[str, Any]) -> tuple[int, bool] | None:
+def _read_begin(value: Mapping[str, Any]) -> tuple[int, bool] | None:
+    """StreamOffset.began, from its JSON."""
     version, is_initial = value.get("beganAtVersion"), value.get("beganWithSnapshot")
     return (version, is_initial) if type(version) is int and type(is_initial) is bool else None
 
 
 def _unreadable(value: object) -> InvalidOptionError:
+    """The error for an offset in a checkpoint that has no valid form."""
     return InvalidOptionError(
         f"The stream's checkpoint has an offset that cannot be read: {shown(value)}. It was changed or is damaged: restore the "
         "checkpoint, or start a new one.",

@@ -38,6 +38,7 @@ class ColumnChanges:
 
     @property
     def details(self) -> str:
+        """All changes in words, for errors."""
         lines = [f"{old} was renamed to {new}" for old, new in self.renamed]
         lines += [f"{name} was dropped" for name in self.dropped]
         return "; ".join(lines + [f"{name} was {old} and became {new}" for name, old, new in self.widened])
@@ -52,14 +53,14 @@ class Allowed:
     confs: Mapping[str, str] = field(default_factory=dict)
 
     def allows(self, kind: str, version: int, checkpoint_hash: int) -> bool:
-        """kind: Rename, Drop or TypeChange. version: with the change. checkpoint_hash: as in check_allowed. The setting
-        RenameAndDrop allows Rename and Drop."""
+        """Whether the user allows a kind of change. kind: Rename, Drop or TypeChange. version: with the change. checkpoint_hash:
+        as in check_allowed. The setting RenameAndDrop allows Rename and Drop."""
         if self.options.get(kind, "").lower() in (_ALWAYS, str(version)):
             return True
         names = [kind] if kind == "TypeChange" else [kind, "RenameAndDrop"]
         for name in (ALLOW_CONFS + name for name in names):
-            of_stream = self.confs.get(f"{name}.ckpt_{checkpoint_hash}", "").lower()
-            if self.confs.get(name, "").lower() == _ALWAYS or of_stream in (_ALWAYS, str(version)):
+            allowed_for_stream = self.confs.get(f"{name}.ckpt_{checkpoint_hash}", "").lower()
+            if self.confs.get(name, "").lower() == _ALWAYS or allowed_for_stream in (_ALWAYS, str(version)):
                 return True
         return False
 
@@ -75,7 +76,7 @@ def column_changes(older: Metadata, newer: Metadata, version: int) -> ColumnChan
     for was, now in common:
         if (was.nullable and not now.nullable) or not _is_readable(was.data_type, now.data_type):
             raise SchemaMismatchError(
-                f"Version {version} changed the column {was.name} from {_described(was)} to {_described(now)}. Rows from before "
+                f"Version {version} changed the column {was.name} from {_type_text(was)} to {_type_text(now)}. Rows from before "
                 "cannot be read so: start again with a new checkpoint, with startingVersion set to the version of the change.",
                 error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",
                 sql_state="KD007",
@@ -94,16 +95,17 @@ def column_changes(older: Metadata, newer: Metadata, version: int) -> ColumnChan
 
 
 def check_allowed(changes: ColumnChanges, allowed: Allowed, previous: int, version: int, checkpoint_hash: int) -> None:
-    """previous, version: of the table, before and after. checkpoint_hash: identifies this stream in the settings.
+    """Check that the user allows the changes. previous, version: of the table, before and after them. checkpoint_hash: identifies
+    this stream in the settings.
 
     Raises SchemaMismatchError (DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION).
     """
-    blocked = [kind for kind in changes.kinds if not allowed.allows(kind, version, checkpoint_hash)]
-    if not blocked:
+    blocked_kinds = [kind for kind in changes.kinds if not allowed.allows(kind, version, checkpoint_hash)]
+    if not blocked_kinds:
         return
-    options = " and ".join(f'.option("allowSourceColumn{kind}", "{version}")' for kind in blocked)
-    confs = " and ".join(f"{ALLOW_CONFS}{kind}.ckpt_{checkpoint_hash} = {version}" for kind in blocked)
-    everywhere = " and ".join(f"{ALLOW_CONFS}{kind} = {_ALWAYS}" for kind in blocked)
+    options = " and ".join(f'.option("allowSourceColumn{kind}", "{version}")' for kind in blocked_kinds)
+    confs = " and ".join(f"{ALLOW_CONFS}{kind}.ckpt_{checkpoint_hash} = {version}" for kind in blocked_kinds)
+    everywhere = " and ".join(f"{ALLOW_CONFS}{kind} = {_ALWAYS}" for kind in blocked_kinds)
     raise SchemaMismatchError(
         f"Between the versions {previous} and {version} of the stream's table more happened than that columns were added: "
         f"{changes.details}. Change the table that the stream writes to, if it shall follow, and allow the stream to go on: for "
@@ -114,7 +116,7 @@ def check_allowed(changes: ColumnChanges, allowed: Allowed, previous: int, versi
         changes=changes.details,
         previous_version=previous,
         version=version,
-        blocked=tuple(blocked),
+        blocked=tuple(blocked_kinds),
     )
 
 
@@ -122,8 +124,8 @@ def java_hash(text: str) -> int:
     """String.hashCode of Java."""
     units = text.encode("utf-16-be")
     value = 0
-    for place in range(0, len(units), 2):
-        value = (31 * value + int.from_bytes(units[place : place + 2], "big")) & 0xFFFFFFFF
+    for position in range(0, len(units), 2):
+        value = (31 * value + int.from_bytes(units[position : position + 2], "big")) & 0xFFFFFFFF
     return value - (1 << 32) if value >> 31 else value
 
 
@@ -132,7 +134,8 @@ def java_hash(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """path: of logical names. is_named: a field of a struct; elements, keys and values have no names of their own."""
+    """A column, or a part of one, in a schema. path: of logical names. is_named: a field of a struct; elements, keys and values
+    have no names of their own."""
 
     path: Path
     data_type: DataType
@@ -159,8 +162,8 @@ def _walk(data_type: DataType, mode: str, physical: Path, logical: Path) -> Iter
             inner = [("element", "element", element, contains_null, False)]
         case MapType(key, value, contains_null):
             inner = [("key", "key", key, False, False), ("value", "value", value, contains_null, False)]
-    for stored, name, inner_type, nullable, is_named in inner:
-        below, path = (*physical, stored), (*logical, name)
+    for physical_name, name, inner_type, nullable, is_named in inner:
+        below, path = (*physical, physical_name), (*logical, name)
         yield below, _Column(path, inner_type, nullable, is_named)
         yield from _walk(inner_type, mode, below, path)
 
@@ -179,8 +182,9 @@ def _is_readable(was: DataType, now: DataType) -> bool:
 
 
 def _is_leaf_changed(was: _Column, now: _Column) -> bool:
+    """Whether the column has a simple type that changed. No file has values of type void, so that type does not count."""
     return not _is_nested(was.data_type) and was.data_type not in (now.data_type, VOID)
 
 
-def _described(column: _Column) -> str:
+def _type_text(column: _Column) -> str:
     return type_name(column.data_type) + ("" if column.nullable else " NOT NULL")

@@ -52,6 +52,7 @@ class TrackedSchema:
         return entry.with_metadata(config.metadata)
 
     def with_metadata(self, metadata: Metadata) -> Self:
+        """The entry with the schema, the partition columns and the properties of this metadata."""
         return replace(
             self,
             schema_string=metadata.schema_string,
@@ -72,9 +73,11 @@ class TrackedSchema:
 
     @property
     def metadata(self) -> Metadata:
+        """The entry's parts of the table's metadata; the other fields have their defaults."""
         return Metadata(self.table_id, self.schema_string, self.partition_columns, self.configuration or {})
 
     def to_bytes(self) -> bytes:
+        """The content of the entry's file."""
         schema = parse_schema(self.schema_string)
         partitions = StructType(tuple(find_path(schema, (name,))[0] for name in self.partition_columns))
         value = {
@@ -84,55 +87,57 @@ class TrackedSchema:
             "partitionSchemaJson": schema_to_json(partitions),
             "sourceMetadataPath": self.source_path,
             "tableConfigurations": self.configuration,
-            "protocolJson": None if self.protocol is None else _json({"protocol": self.protocol.to_json()}),
+            "protocolJson": None if self.protocol is None else _to_json({"protocol": self.protocol.to_json()}),
             "previousMetadataSeqNum": self.previous,
         }
-        return _FORM + b"\n" + _json({name: item for name, item in value.items() if item is not None}).encode()
+        return _FORM + b"\n" + _to_json({name: item for name, item in value.items() if item is not None}).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Raises ValueError, KeyError, TypeError, CorruptTableError for data that is not an entry."""
+        """The inverse of to_bytes. Raises ValueError, KeyError, TypeError, CorruptTableError for data that is not an entry."""
         form, _, text = data.partition(b"\n")
         if form != _FORM:
             raise ValueError(f"its form is {shown(form)}, and only {_FORM!r} is known")
-        value = _object(text)
+        value = _parse_object(text)
         configuration, protocol, previous = (value.get(name) for name in _OPTIONAL)
         schema = parse_schema(value["partitionSchemaJson"])
         metadata = Metadata.from_json(
-            {"id": value["tableId"], "schemaString": _text(value["dataSchemaJson"]), "configuration": configuration}
+            {"id": value["tableId"], "schemaString": _check_text(value["dataSchemaJson"]), "configuration": configuration}
         )
         parse_schema(metadata.schema_string)
         return cls(
             metadata.id,
-            _number(value["deltaCommitVersion"], 0),
+            _check_number(value["deltaCommitVersion"], 0),
             metadata.schema_string,
             tuple(field.name for field in schema.fields),
-            _text(value["sourceMetadataPath"]),
+            _check_text(value["sourceMetadataPath"]),
             None if configuration is None else metadata.configuration,
-            None if protocol is None else Protocol.from_json(_object(_object(protocol)["protocol"])),
-            None if previous is None else _number(previous, -1),
+            None if protocol is None else Protocol.from_json(_parse_object(_parse_object(protocol)["protocol"])),
+            None if previous is None else _check_number(previous, -1),
         )
 
 
-def _json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return orjson.dumps(value).decode()
 
 
-def _object(value: Any) -> dict[str, Any]:
-    """value: JSON text of an object, or the object."""
+def _parse_object(value: Any) -> dict[str, Any]:
+    """The JSON object. value: its text, or the object itself. Raises TypeError for other JSON."""
     parsed = orjson.loads(value) if isinstance(value, str | bytes) else value
     if not isinstance(parsed, dict):
         raise TypeError(f"{shown(value)} is no object")
     return parsed
 
 
-def _text(value: Any) -> str:
+def _check_text(value: Any) -> str:
+    """The value, if it is text. Raises TypeError otherwise."""
     if not isinstance(value, str):
         raise TypeError(f"{shown(value)} is no text")
     return value
 
 
-def _number(value: Any, minimum: int) -> int:
+def _check_number(value: Any, minimum: int) -> int:
+    """The value, if it is a whole number of 64 bits from `minimum` on. Raises TypeError otherwise."""
     if type(value) is not int or not minimum <= value < 2**63:
         raise TypeError(f"{shown(value)} is no number that could stand there")
     return value
@@ -150,8 +155,8 @@ class SchemaLog:
 
     @classmethod
     def of(cls, store: ObjectStore, directory: str, table_root: str) -> Self:
-        """directory: below the store's root. Raises CorruptTableError (DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED), also for a
-        table whose id cannot be the name of a directory."""
+        """Open a stream's log. directory: below the store's root. Raises CorruptTableError
+        (DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED), also for a table whose id cannot be the name of a directory."""
         if not _DIRECTORY.fullmatch(directory):
             raise CorruptTableError(
                 f"The log of schemas of the table at {table_root} would be {shown(directory)}, after the table's id, and that is "
@@ -183,6 +188,7 @@ class SchemaLog:
         return self.number - 1 if previous is None else previous
 
     def entry(self, number: int) -> TrackedSchema:
+        """Read an entry. Raises CorruptTableError (DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED)."""
         try:
             return TrackedSchema.from_bytes(self.store.read(f"{self.directory}/{number}"))
         except (ValueError, KeyError, TypeError, CorruptTableError, FileNotFoundError) as error:
@@ -195,12 +201,12 @@ class SchemaLog:
                 number=number,
             ) from error
 
-    def append(self, entry: TrackedSchema, *, instead: bool = False) -> SchemaLog:
-        """The log with one more entry. instead: nothing was read with the newest entry, and this one replaces it.
+    def append(self, entry: TrackedSchema, *, replaces_newest: bool = False) -> SchemaLog:
+        """The log with one more entry. replaces_newest: nothing was read with the newest entry, and this one replaces it.
 
         Raises InvalidOptionError (DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT) if another stream was faster.
         """
-        if instead and self.newest is not None:
+        if replaces_newest and self.newest is not None:
             entry = replace(entry, previous=self._number_before)
         number = self.number + 1
         try:
@@ -230,6 +236,7 @@ class SchemaLog:
             raise self.conflict(f"its entries are of the stream {self.newest.source_path}, and this is {source_path}")
 
     def conflict(self, reason: str) -> InvalidOptionError:
+        """The error for a log that two streams write to. reason: how it was noticed."""
         return InvalidOptionError(
             f"The log of schemas at {self.location}, of a stream of the table at {self.table_root}, is not this stream's alone: "
             f"{reason}. Give each stream a schemaTrackingLocation of its own, or tell them apart by streamingSourceTrackingId.",

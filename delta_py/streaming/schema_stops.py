@@ -17,7 +17,8 @@ from delta_py.streaming.schema_tracking import SchemaTracker
 
 
 class SchemaStops:
-    """Methods raise SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION) when they record a new schema."""
+    """Decides where a stream stops for changes of the schema. tracker: the stream's log of schemas, in which the changes are
+    recorded. Methods raise SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION) when they record a new schema."""
 
     def __init__(self, tracker: SchemaTracker, log: StreamLog, committed: CommittedFiles) -> None:
         self._tracker, self._log, self._committed = tracker, log, committed
@@ -33,14 +34,14 @@ class SchemaStops:
         """Where the batch after `start` ends, if that follows from a change of the schema alone; None otherwise. If the log of
         schemas is empty, it gets the schema of the rows that the stream has read last."""
         tracker = self._tracker
-        if not tracker.is_on:
+        if not tracker.has_schema:
             # Before the first file of a version, the stream has only read the version before it.
             has_read_version = start.index != BEFORE_FIRST or start.is_initial or start.begins
             version = start.version if has_read_version else start.version - 1
             version = max(0, min(version, self._log.newest_version()))
             tracker.begin(self._log.state_at(version).config, version)
         elif start.begins and start.is_initial:
-            tracker.begin_anew(self._log.state_at(start.version).config, start.version)
+            tracker.begin_again(self._log.state_at(start.version).config, start.version)
         if start.index == SCHEMA_CHANGE:
             # An empty batch: when it begins, Spark reports that the batch before the change is done (see offset.py).
             return replace(start, index=AFTER_SCHEMA_CHANGE)
@@ -56,7 +57,7 @@ class SchemaStops:
 
     def begin_in_batch(self, start: StreamOffset, end: StreamOffset) -> None:
         """Record the schema of a batch that was planned before there was a log of schemas, and that Spark runs again."""
-        if self._tracker.is_on:
+        if self._tracker.has_schema:
             return
         # BEFORE_FIRST: the batch ends before the version's first file, so it does not read this version.
         last = end.version if end.index > BEFORE_FIRST else max(0, end.version - 1)

@@ -33,18 +33,21 @@ from delta_py.types.schema import StructType, parse_schema, type_name
 
 
 class SchemaTracker:
-    """table: the state to read with while the log has no entry. source_path: identifies the stream (see TrackedSchema)."""
+    """The schemas with which one stream reads. table: the state to read with while the log has no entry. log: of the schemas so
+    far. source_path: identifies the stream (see TrackedSchema)."""
 
     def __init__(self, table: TableConfig, log: SchemaLog, source_path: str) -> None:
         log.check_owner(table.metadata.id, source_path)
         self._table, self._log, self._source_path = table, log, source_path
 
     @property
-    def is_on(self) -> bool:
+    def has_schema(self) -> bool:
+        """Whether a schema was recorded: the log has an entry."""
         return self._log.newest is not None
 
     @property
     def config(self) -> TableConfig:
+        """The state that the stream reads with."""
         return self._table if self._log.newest is None else self._log.newest.config(self._table)
 
     def check_allowed(self, allowed: Allowed) -> None:
@@ -68,7 +71,7 @@ class SchemaTracker:
         Raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION) if the stream was created for another schema.
         """
         is_other = _differs(self.config, state.protocol, state.metadata)
-        self._note(state, version)
+        self._record(state, version)
         if is_other:
             self._stop()
 
@@ -93,7 +96,7 @@ class SchemaTracker:
                 )
         self.begin(last, end)
 
-    def begin_anew(self, state: TableConfig, version: int) -> None:
+    def begin_again(self, state: TableConfig, version: int) -> None:
         """Record the schema again: the stream has read nothing yet, and begins with `version` now, so the recorded schema may be
         outdated.
 
@@ -102,17 +105,18 @@ class SchemaTracker:
         newest = self._log.newest
         assert newest is not None, "a log with entries"
         if version >= newest.version and _differs(self.config, state.protocol, state.metadata):
-            self._note(state, version, instead=True)
+            self._record(state, version, replaces_newest=True)
             self._stop()
 
     def evolve(self, commit: StreamCommit) -> NoReturn:
         """Record the changes of the commit. Raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION)."""
         config = self.config
-        self._note(TableConfig(commit.protocol or config.protocol, commit.metadata or config.metadata), commit.version)
+        self._record(TableConfig(commit.protocol or config.protocol, commit.metadata or config.metadata), commit.version)
         self._stop()
 
-    def _note(self, state: TableConfig, version: int, *, instead: bool = False) -> None:
-        self._log = self._log.append(TrackedSchema.of(state, version, self._source_path), instead=instead)
+    def _record(self, state: TableConfig, version: int, *, replaces_newest: bool = False) -> None:
+        """Add an entry to the log of schemas. replaces_newest: as in SchemaLog.append."""
+        self._log = self._log.append(TrackedSchema.of(state, version, self._source_path), replaces_newest=replaces_newest)
 
     def _stop(self) -> NoReturn:
         """Stop the query, after a change was recorded: the error says what the new columns are."""
@@ -129,7 +133,7 @@ class SchemaTracker:
         )
 
 
-def merged(log: SchemaLog, table: ObjectStore) -> SchemaLog:
+def merge_bare_changes(log: SchemaLog, table: ObjectStore) -> SchemaLog:
     """The log, with the changes of the following commits merged into the newest entry, up to the first commit that has files:
     consecutive changes stop the stream once."""
     newest = log.newest
@@ -142,8 +146,8 @@ def merged(log: SchemaLog, table: ObjectStore) -> SchemaLog:
         last = replace(last, version=file.version, protocol=protocol or last.protocol)
         if metadata is not None:
             last = last.with_metadata(metadata)
-    is_same = last.protocol == newest.protocol and _what_counts(last.metadata) == _what_counts(newest.metadata)
-    return log if is_same else log.append(last, instead=True)
+    is_same = last.protocol == newest.protocol and _relevant_parts(last.metadata) == _relevant_parts(newest.metadata)
+    return log if is_same else log.append(last, replaces_newest=True)
 
 
 def _bare_changes(table: ObjectStore, version: int) -> Iterator[tuple[LogFile, Protocol | None, Metadata | None]]:
@@ -166,18 +170,19 @@ def _bare_changes(table: ObjectStore, version: int) -> Iterator[tuple[LogFile, P
         version += 1
 
 
-def is_alike(first: TableConfig, second: TableConfig) -> bool:
+def reads_same_rows(first: TableConfig, second: TableConfig) -> bool:
     """Whether a stream reads the same rows with both."""
     return not _differs(first, second.protocol, second.metadata)
 
 
 def _differs(config: TableConfig, protocol: Protocol | None, metadata: Metadata | None) -> bool:
+    """Whether a change of the table's protocol or metadata (None: no change) matters to a stream that reads with `config`."""
     if protocol is not None and protocol != config.protocol:
         return True
-    return metadata is not None and _what_counts(metadata) != _what_counts(config.metadata)
+    return metadata is not None and _relevant_parts(metadata) != _relevant_parts(config.metadata)
 
 
-def _what_counts(metadata: Metadata) -> tuple[StructType, tuple[str, ...], dict[str, str]]:
+def _relevant_parts(metadata: Metadata) -> tuple[StructType, tuple[str, ...], dict[str, str]]:
     """(schema, partition columns, properties of Delta): a stream stops only if one of these changes. The high water marks of
     identity columns are left out, because each append changes them."""
     schema = without_marks(parse_schema(metadata.schema_string))

@@ -35,7 +35,7 @@ from delta_py.streaming.files.numbered_files import FileChoice
 from delta_py.streaming.lag import Lag, lag_after
 from delta_py.streaming.log import StreamLog
 from delta_py.streaming.offset import StreamOffset
-from delta_py.streaming.offset_check import PlaceCheck
+from delta_py.streaming.offset_check import OffsetCheck
 from delta_py.streaming.schema_stops import SchemaStops
 from delta_py.streaming.schema_tracking import SchemaTracker
 from delta_py.streaming.stream_options import StreamOptions, StreamStart
@@ -62,7 +62,7 @@ class StreamSource:
         committed = CommittedFiles(snapshot.store, log, read_state, options, choice, tracks_schema=tracks_schema)
         self._snapshot, self._config, self._order = snapshot, config, order
         self._log, self._initial = log, initial
-        self._places = PlaceCheck(log, read_state, order=order, has_feed=options.change_feed, tracks_schema=tracks_schema)
+        self._offset_check = OffsetCheck(log, read_state, order=order, has_feed=options.change_feed, tracks_schema=tracks_schema)
         self._stops = None if tracker is None else SchemaStops(tracker, log, committed)
         self._admission = Admission(log, initial, committed, self._stops, order)
         self._planner = BatchPlanner(read_state, options, log, initial, committed)
@@ -77,9 +77,9 @@ class StreamSource:
     def initial_offset(self, start: StreamStart) -> StreamOffset:
         """Where a new stream begins now. Raises VersionNotFoundError, TimestampOutOfRangeError for a start that
         does not exist."""
-        return replace(self._beginning(start), begins=True)
+        return replace(self._find_start(start), begins=True)
 
-    def _beginning(self, start: StreamStart) -> StreamOffset:
+    def _find_start(self, start: StreamStart) -> StreamOffset:
         """Where the stream starts: after the newest version, at a version or time, or with the whole current table."""
         table_id, store, version = self._config.metadata.id, self._snapshot.store, start.version
         if start.latest:
@@ -111,7 +111,7 @@ class StreamSource:
         last_version: commits after it do not count. At least one file is admitted, whatever its size. If a commit stops the
         stream, the batch ends before that commit, and the call for the next batch raises.
         """
-        self._go_on_from(start)
+        self._check_start(start)
         if self._stops is not None and (end_at_change := self._stops.end_at_change(start)) is not None:
             return end_at_change
         end = self._admission.end_of_batch(start, limits, last_version)
@@ -121,11 +121,10 @@ class StreamSource:
         self, start: StreamOffset, end: StreamOffset, columns: StructType | None = None, predicate: Expression | None = None
     ) -> Scan:
         """The files of the batch from `start` (exclusive) to `end` (inclusive). columns: the columns to read; None for all of the
-        stream.
-        predicate: rows for which it is not true may be left out; None for all rows."""
+        stream. predicate: rows for which it is not true may be left out; None for all rows."""
         start = start.true_start(end)
-        self._go_on_from(start)
-        self._places.check(end)
+        self._check_start(start)
+        self._offset_check.check(end)
         if self._stops is not None:
             self._stops.begin_in_batch(start, end)
         return self._planner.plan(start, end, columns, predicate)
@@ -140,8 +139,8 @@ class StreamSource:
         """The unread data after an offset. It includes files that the options leave out."""
         return lag_after(after, self._log, self._initial)
 
-    def _go_on_from(self, start: StreamOffset) -> None:
-        """Check the offset. After the initial snapshot, release its files."""
-        self._places.check(start)
+    def _check_start(self, start: StreamOffset) -> None:
+        """Check that the stream can continue from the offset. After the initial snapshot, release its files."""
+        self._offset_check.check(start)
         if not start.is_initial:
             self._initial.forget()

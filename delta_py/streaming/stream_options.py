@@ -12,9 +12,10 @@ from delta_py.types.schema import StructType
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """exclude: as in FileChoice. fail_on_data_loss: False continues after missing commits. change_feed: read the changes of rows,
-    not the added rows. has_start: the user set where a new stream begins. event_time: the column whose times order the rows that
-    exist at the start; None orders them by the age of their files. columns, predicate, scan: as in plan_scan."""
+    """How a stream reads. exclude: as in FileChoice. fail_on_data_loss: False continues after missing commits. change_feed: read
+    the changes of rows, not the added rows. has_start: the user set where a new stream begins. event_time: the column whose times
+    order the rows that exist at the start; None orders them by the age of their files. columns, predicate, scan: as in
+    plan_scan."""
 
     rules: ChangeRules = field(default_factory=ChangeRules)
     exclude: str | None = None

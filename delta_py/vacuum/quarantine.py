@@ -1,7 +1,7 @@
 """The quarantine of a table: VACUUM moves files to it, and they can be restored until a later VACUUM deletes them.
 
-    aside = Quarantine(store, now_ms)
-    aside.take("day=2024-05-01/part-1.parquet")        # -> _pydelta_quarantine/001714521600000-<id>/day=2024-05-01/part-1.parquet
+    quarantine = Quarantine(store, now_ms)
+    quarantine.add("day=2024-05-01/part-1.parquet")   # -> _pydelta_quarantine/001714521600000-<id>/day=2024-05-01/part-1.parquet
     restore_quarantined(store)                          # moves all of them back to their original paths
 
 The name of a quarantined file tells its original path and when it was moved, so no other record exists. VACUUM and readers of all
@@ -40,7 +40,7 @@ QUARANTINED_SCHEMA = pa.schema(
 RESTORED_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64()), ("quarantined", pa.int64()), ("restored", pa.bool_())])
 
 # The beginning of the path of a file in quarantine: the directory of one run, with its time in ms and a random id.
-_RUN = rf"^{QUARANTINE_DIRECTORY}/[0-9]{{15}}-[0-9a-f]{{32}}/"
+_RUN_PREFIX = rf"^{QUARANTINE_DIRECTORY}/[0-9]{{15}}-[0-9a-f]{{32}}/"
 _UNFINISHED = r"\.[0-9a-f]{32}\.part$"  # an unfinished copy of a process that died
 
 _log = logging.getLogger("delta_py")
@@ -52,7 +52,7 @@ class Quarantine:
     def __init__(self, store: ObjectStore, now_ms: int) -> None:
         self._store, self._directory = store, f"{QUARANTINE_DIRECTORY}/{now_ms:015}-{uuid.uuid4().hex}"
 
-    def take(self, path: str) -> None:
+    def add(self, path: str) -> None:
         """Move a file to quarantine; a missing file is no error. Raises OSError, StorageError: the file may then still be at its
         path.
         """
@@ -61,12 +61,13 @@ class Quarantine:
 
 
 def are_quarantined(paths: Paths) -> Paths:
-    return pc.match_substring_regex(paths, _RUN)
+    """Whether each path is that of a file in quarantine."""
+    return pc.match_substring_regex(paths, _RUN_PREFIX)
 
 
-def places_of(paths: Paths) -> Paths:
+def original_paths(paths: Paths) -> Paths:
     """The original paths of quarantined files; other paths are returned unchanged."""
-    return pc.replace_substring_regex(paths, _RUN, "")
+    return pc.replace_substring_regex(paths, _RUN_PREFIX, "")
 
 
 def list_quarantine(store: ObjectStore) -> pa.Table:
@@ -83,7 +84,8 @@ def list_quarantine(store: ObjectStore) -> pa.Table:
     quarantined_ms = pc.replace_substring_regex(listing["path"], rf"(?s)^{QUARANTINE_DIRECTORY}/0*([0-9]+)-.*", r"\1").cast(
         pa.int64()
     )
-    quarantined = pa.table([places_of(listing["path"]), listing["size"], quarantined_ms, listing["path"]], QUARANTINED_SCHEMA)
+    columns = [original_paths(listing["path"]), listing["size"], quarantined_ms, listing["path"]]
+    quarantined = pa.table(columns, QUARANTINED_SCHEMA)
     return quarantined.sort_by([("quarantined", "descending"), ("held_at", "ascending")])
 
 
@@ -103,7 +105,8 @@ def restore_quarantined(store: ObjectStore, *, dry_run: bool = False) -> pa.Tabl
         rows = {row["held_at"]: row for row in quarantined.to_pylist()}
 
         def bring_back(held_at: str) -> None:
-            if not _bring_back(store, held_at, rows[held_at]["path"], rows[held_at]["size"]):
+            """Restore one file, or note that it was not restored."""
+            if not _move_back(store, held_at, rows[held_at]["path"], rows[held_at]["size"]):
                 unrestored_paths.add(held_at)
 
         why = "could not be brought back from quarantine:"
@@ -119,8 +122,9 @@ def restore_quarantined(store: ObjectStore, *, dry_run: bool = False) -> pa.Tabl
     return result.sort_by([("path", "ascending"), ("quarantined", "descending")])
 
 
-def _bring_back(store: ObjectStore, held_at: str, original_path: str, size_bytes: int) -> bool:
-    """Return False if another file is at the original path, or if no file is there because the quarantined one was deleted."""
+def _move_back(store: ObjectStore, held_at: str, original_path: str, size_bytes: int) -> bool:
+    """Move a quarantined file to its original path. Returns whether it is there now: False if another file is at that path, or if
+    the quarantined file was deleted. held_at: its path in quarantine."""
     try:
         move_object(store, held_at, original_path)
     except FileNotFoundError:

@@ -56,7 +56,7 @@ from delta_py.protocol.table_config import Operation
 from delta_py.snapshot import Snapshot
 from delta_py.storage.parallel_files import for_each_file
 from delta_py.storage.store import ObjectStore
-from delta_py.vacuum.quarantine import Quarantine, are_quarantined, list_quarantine, places_of
+from delta_py.vacuum.quarantine import Quarantine, are_quarantined, list_quarantine, original_paths
 from delta_py.vacuum.vacuum_candidates import (
     CHANGE_DATA,
     FOUND_SCHEMA,
@@ -64,9 +64,9 @@ from delta_py.vacuum.vacuum_candidates import (
     REMOVED,
     UNKNOWN,
     RemovedFiles,
-    inventoried,
-    listed,
+    list_files,
     newest_outside,
+    read_inventory,
     removed_since,
 )
 from delta_py.vacuum.vacuum_clones import Clones
@@ -75,9 +75,9 @@ from delta_py.vacuum.vacuum_paths import (
     NeededFiles,
     PathSet,
     are_linked,
+    find_tables_above,
     paths_of,
     table_above,
-    tables_around,
     vector_files,
 )
 from delta_py.vacuum.vacuum_request import VacuumKind, VacuumRequest, quarantine_ms_of, retention_ms_of
@@ -100,8 +100,8 @@ _log = logging.getLogger("delta_py")
 
 @dataclass(frozen=True, slots=True)
 class Vacuumed:
-    """found: FOUND_SCHEMA, the files that were to be deleted. deleted: how many were deleted. quarantined: how many were
-    moved."""
+    """The result of a VACUUM. found: FOUND_SCHEMA, the files that were to be deleted. deleted: how many were deleted.
+    quarantined: how many were moved to quarantine."""
 
     table_root: str
     found: pa.Table
@@ -127,8 +127,8 @@ def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], in
     files = run.find()
     start_version = run.log_start(files)
     try:
-        files = run.still_unneeded(files, start_version)
-        errors = run.take_away(files["path"])
+        files = run.drop_needed_now(files, start_version)
+        errors = run.delete_or_quarantine(files["path"])
     except BaseException:
         run.log_end(start_version, "FAILED")
         raise
@@ -146,7 +146,7 @@ def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], in
             f"more, such as {path}: {error}. The table is intact: no version within the retention time references these files. "
             "Give this user the right to delete them, and run it again."
         ) from error
-    run.note_done()
+    run.record_progress()
     return result
 
 
@@ -167,7 +167,7 @@ class Vacuum:
 
     @classmethod
     def begin(cls, store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], int] | None = None) -> Vacuum:
-        """Raises as vacuum."""
+        """Load the table's newest version and check that VACUUM may run on it. Raises as vacuum."""
         if request.inventory is not None and request.kind is VacuumKind.LITE:
             raise InvalidOptionError(
                 "VACUUM LITE looks into the log alone: leave out the inventory, or LITE. Nothing was deleted.", option="inventory"
@@ -184,6 +184,7 @@ class Vacuum:
         return cls(snapshot, request, now_ms - retention, retention)
 
     def _read_leases(self) -> Leases:
+        """Read the leases of the table's readers, and remember the version that they retain."""
         leases = Leases.read(self._store, self._now_ms)
         self._leased_versions += [] if leases.version is None else [leases.version]
         return leases
@@ -194,17 +195,17 @@ class Vacuum:
         of the files that may be deleted. Raises as vacuum.
         """
         tombstones = self._snapshot.tombstones()
-        needed = self._needed(self._snapshot, tombstones)
+        needed = self._read_needed(self._snapshot, tombstones)
         self._check_log_reaches_back()  # a cleanup may have deleted log files until now
         self._snapshot.check_integrity()  # readers only log a warning; here files would be lost
         if self._request.kind is VacuumKind.LITE:
-            candidates = self._removed(needed)
+            candidates = self._find_removed(needed)
         elif self._request.inventory is not None:
-            candidates = self._inventoried(needed, tombstones)
+            candidates = self._find_inventoried(needed, tombstones)
         else:
-            candidates = self._listed(needed, tombstones)
-        candidates = self._without_linked(pa.concat_tables([candidates, self._overdue(needed)]).sort_by("path"))
-        return self._without_clones(candidates) if self._request.keep_clones else self._clones.marked(candidates)
+            candidates = self._find_listed(needed, tombstones)
+        candidates = self._without_linked(pa.concat_tables([candidates, self._find_expired_quarantined(needed)]).sort_by("path"))
+        return self._without_clones(candidates) if self._request.keep_clones else self._clones.mark_referenced(candidates)
 
     def _without_linked(self, candidates: pa.Table) -> pa.Table:
         """Drop the files that are targets of links: a version may reference them by the links' names."""
@@ -221,13 +222,13 @@ class Vacuum:
         is_lite = self._request.kind is VacuumKind.LITE
         if is_lite and self._clones.unknown:
             self._handled_version = None  # the next LITE must look at the retained files again
-        return self._clones.spared(candidates, is_lite=is_lite)
+        return self._clones.drop_referenced(candidates, is_lite=is_lite)
 
-    def _overdue(self, needed: NeededFiles) -> pa.Table:
+    def _find_expired_quarantined(self, needed: NeededFiles) -> pa.Table:
         """The files that were in quarantine long enough and that no version references."""
         quarantined = list_quarantine(self._store)
         quarantined = quarantined.filter(pc.less(quarantined["quarantined"], self._now_ms - self._quarantine_ms))
-        is_needed = needed.hold(quarantined["path"])
+        is_needed = needed.contains(quarantined["path"])
         if names := quarantined["path"].filter(is_needed).to_pylist():
             advice = "are needed and stay; restore_quarantined brings them back"
             _log.warning("%s: %d files in quarantine, such as %s, %s", self._store.root, len(names), names[0], advice)
@@ -235,26 +236,25 @@ class Vacuum:
         reasons = pa.repeat(QUARANTINED, quarantined.num_rows)
         return pa.table([quarantined["held_at"], quarantined["size"], quarantined["quarantined"], reasons], FOUND_SCHEMA)
 
-    def take_away(self, paths: pa.ChunkedArray) -> dict[str, OSError | StorageError]:
+    def delete_or_quarantine(self, paths: pa.ChunkedArray) -> dict[str, OSError | StorageError]:
         """Delete the files, or move them to quarantine if requested. Returns the errors by path, for the files where this failed.
         Files that are already in quarantine are deleted in any case.
         """
         if not self._request.quarantine:
             return for_each_file(self._store, paths, self._store.delete, "VACUUM could not delete")
         is_quarantined = are_quarantined(paths)
-        aside = Quarantine(self._store, self._now_ms)
+        quarantine = Quarantine(self._store, self._now_ms)
         errors = for_each_file(self._store, paths.filter(is_quarantined), self._store.delete, "VACUUM could not delete")
         unquarantined_paths = paths.filter(pc.invert(is_quarantined))
-        return errors | for_each_file(self._store, unquarantined_paths, aside.take, "VACUUM could not move aside")
+        return errors | for_each_file(self._store, unquarantined_paths, quarantine.add, "VACUUM could not move aside")
 
-    def _listed(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
-        """List the table's directories, and choose the files that may be deleted. Files of tables inside are not among them.
-        """
+    def _find_listed(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
+        """List the table's directories, and choose the files that may be deleted. Files of tables inside are not among them."""
         tables: set[str] = set()
 
         def batches() -> Iterator[pa.RecordBatch]:
             """The listed files that are old enough. Notes the other tables that lie in the directory."""
-            for batch in listed(self._store):
+            for batch in list_files(self._store):
                 note_listed(batch.num_rows)
                 in_logs = batch["path"].filter(pc.match_substring(batch["path"], "/_delta_log/")).to_pylist()
                 tables.update(table for path in in_logs if (table := table_above(path)) is not None)
@@ -262,60 +262,62 @@ class Vacuum:
 
         candidates = self._with_reasons(batches(), needed, tombstones)
         self._handled_version = newest_outside(self._snapshot, self._cutoff_ms)
-        return self._outside(tables, candidates)
+        return self._drop_other_tables(tables, candidates)
 
-    def _inventoried(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
-        """As _listed, from the caller's inventory."""
-        young: list[pa.Array] = []  # an inventory may name a file twice, with different times: the younger one counts
+    def _find_inventoried(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
+        """As _find_listed, for the files in the caller's inventory."""
+        young_paths: list[pa.Array] = []  # an inventory may name a file twice, with different times: the younger one counts
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for batch in inventoried(self._store, self._request.inventory):
-                old = self._are_old(batch)
-                young.append(batch["path"].filter(pc.invert(old)))
-                yield batch.filter(old)
+            """The files that are old enough. Notes the paths of the others."""
+            for batch in read_inventory(self._store, self._request.inventory):
+                is_old = self._are_old(batch)
+                young_paths.append(batch["path"].filter(pc.invert(is_old)))
+                yield batch.filter(is_old)
 
         candidates = self._with_reasons(batches(), needed, tombstones)
-        candidates = _once(candidates.filter(pc.invert(PathSet(young).hold(candidates["path"]))))
-        return self._outside(tables_around(self._store, candidates["path"], self._hidden), candidates)
+        candidates = _deduplicate(candidates.filter(pc.invert(PathSet(young_paths).contains(candidates["path"]))))
+        return self._drop_other_tables(find_tables_above(self._store, candidates["path"], self._hidden), candidates)
 
-    def _removed(self, needed: NeededFiles) -> pa.Table:
+    def _find_removed(self, needed: NeededFiles) -> pa.Table:
         """The unneeded files among those that commits since the last VACUUM removed."""
         removed = RemovedFiles.begin(self._snapshot, self._cutoff_ms)
         parts = (batch.filter(are_plain(batch["path"])) for batch in removed.batches())
-        candidates = _once(pa.Table.from_batches((self._free(part, needed) for part in parts), FOUND_SCHEMA))
+        candidates = _deduplicate(pa.Table.from_batches((self._drop_needed(part, needed) for part in parts), FOUND_SCHEMA))
         self._handled_version = removed.last_read_version
-        return self._outside(tables_around(self._store, candidates["path"], self._hidden), candidates)
+        return self._drop_other_tables(find_tables_above(self._store, candidates["path"], self._hidden), candidates)
 
     def _are_old(self, files: pa.RecordBatch) -> pa.Array:
-        """A file without a time is not old."""
+        """Whether each file was written before the retention time. A file without a time is not old."""
         return pc.fill_null(pc.less(files["modification_time"], self._cutoff_ms), False)
 
     def _with_reasons(self, batches: Iterator[pa.RecordBatch], needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
         """Drop the hidden and the referenced files, and set the reasons of the others: FOUND_SCHEMA."""
-        removed = PathSet([tombstones["path"], vector_files(tombstones)])
+        removed_paths = PathSet([tombstones["path"], vector_files(tombstones)])
         parts: list[pa.RecordBatch] = []
         for batch in batches:
-            free = self._free(batch, needed)
-            is_change = pc.starts_with(free["path"], f"{CHANGE_DATA_DIRECTORY}/")
-            reason = pc.if_else(is_change, CHANGE_DATA, pc.if_else(removed.hold(free["path"]), REMOVED, UNKNOWN))
-            parts.append(pa.RecordBatch.from_arrays([*free.columns[:3], reason], schema=FOUND_SCHEMA))
+            unneeded_files = self._drop_needed(batch, needed)
+            is_change = pc.starts_with(unneeded_files["path"], f"{CHANGE_DATA_DIRECTORY}/")
+            is_removed = removed_paths.contains(unneeded_files["path"])
+            reason = pc.if_else(is_change, CHANGE_DATA, pc.if_else(is_removed, REMOVED, UNKNOWN))
+            parts.append(pa.RecordBatch.from_arrays([*unneeded_files.columns[:3], reason], schema=FOUND_SCHEMA))
         return pa.Table.from_batches(parts, FOUND_SCHEMA)
 
-    def _free(self, files: pa.RecordBatch, needed: NeededFiles) -> pa.RecordBatch:
+    def _drop_needed(self, files: pa.RecordBatch, needed: NeededFiles) -> pa.RecordBatch:
         """Drop the hidden and the referenced files."""
         files = files.filter(pc.invert(self._hidden.hide(files["path"])))
-        return files.filter(pc.invert(needed.hold(files["path"])))
+        return files.filter(pc.invert(needed.contains(files["path"])))
 
-    def _outside(self, tables: set[str], candidates: pa.Table) -> pa.Table:
+    def _drop_other_tables(self, tables: set[str], candidates: pa.Table) -> pa.Table:
         """Drop the files in these directories, which are tables themselves, with a warning."""
         for table in sorted(tables):
             _log.warning("%s: %s is a table of its own; its files are left alone", self._store.root, table)
             candidates = candidates.filter(pc.invert(pc.starts_with(candidates["path"], f"{table}/")))
         return candidates
 
-    def still_unneeded(self, candidates: pa.Table, start_version: int | None = None) -> pa.Table:
+    def drop_needed_now(self, candidates: pa.Table, start_version: int | None = None) -> pa.Table:
         """Drop the files that a newer version references again, and those that a new reader or clone holds. start_version: that
-        of our own VACUUM START commit, which changes no file.
+        of our own VACUUM START commit, which changes no file; None if there is none.
         """
         if self._request.keep_clones:  # first, as it may take long
             self._clones = Clones.read(self._store, self._now_ms)
@@ -328,10 +330,11 @@ class Vacuum:
         # Then no version is new, and no reader needs more files than the readers did at the beginning.
         if is_newest and (current_lease is None or (previous_lease is not None and previous_lease <= current_lease)):
             return candidates
-        needed = self._needed(newest, newest.tombstones())
-        return candidates.filter(pc.invert(needed.hold(places_of(candidates["path"]))))
+        needed = self._read_needed(newest, newest.tombstones())
+        return candidates.filter(pc.invert(needed.contains(original_paths(candidates["path"]))))
 
-    def _needed(self, snapshot: Snapshot, tombstones: pa.Table) -> NeededFiles:
+    def _read_needed(self, snapshot: Snapshot, tombstones: pa.Table) -> NeededFiles:
+        """The names of the files that must stay. tombstones: of the snapshot."""
         return NeededFiles(paths_of(self._needed_files(snapshot, tombstones)))
 
     def _needed_files(self, snapshot: Snapshot, tombstones: pa.Table) -> Iterator[pa.Table]:
@@ -339,15 +342,15 @@ class Vacuum:
         retained_snapshots = [Snapshot.load(self._store, version=version) for version in self._request.keep_versions]
         for version in (snapshot, *retained_snapshots):
             yield from (pa.Table.from_batches([batch.files]) for batch in version.file_batches())
-        yield self._fresh(tombstones)
-        yield from self._leased(snapshot.version)
-        if self._may_be_forgotten(snapshot):  # the commits of the retention time still have the tombstones
+        yield self._select_recent(tombstones)
+        yield from self._leased_files(snapshot.version)
+        if self._may_lack_tombstones(snapshot):  # the commits of the retention time still have the tombstones
             commits = CommitReader(self._store, uses_cache=False)
             for file in list_log(self._store, 0, snapshot.version).commits.values():
                 if file.info.modification_time_ms >= self._cutoff_ms:
-                    yield self._fresh(pa.Table.from_batches(tombstones_of_commit(commits, file)))
+                    yield self._select_recent(pa.Table.from_batches(tombstones_of_commit(commits, file)))
 
-    def _may_be_forgotten(self, snapshot: Snapshot) -> bool:
+    def _may_lack_tombstones(self, snapshot: Snapshot) -> bool:
         """Whether the checkpoint may lack tombstones of the retention time. This is so if the requested time is longer than the
         table's current retention, or than the table's retention at the beginning of that time, or if the latter cannot be read.
         """
@@ -363,9 +366,10 @@ class Vacuum:
         return self._is_longer_than_the_tables(snapshot_at_cutoff)
 
     def _is_longer_than_the_tables(self, snapshot: Snapshot) -> bool:
+        """Whether the retention time of this run is longer than that of the table in the snapshot."""
         return self._retention_ms > retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
 
-    def _leased(self, newest: int) -> Iterator[pa.Table]:
+    def _leased_files(self, newest: int) -> Iterator[pa.Table]:
         """The files that commits since the earliest leased version removed, and their change data. Raises
         UnsupportedOperationError.
         """
@@ -375,9 +379,11 @@ class Vacuum:
         try:
             yield from removed_since(self._store, version, newest)
         except LogFileNotFoundError as error:
-            raise self._cannot_tell(version, error.message_parameters["version"]) from error
+            raise self._lease_error(version, error.message_parameters["version"]) from error
 
-    def _cannot_tell(self, version: int, missing_version: int) -> UnsupportedOperationError:
+    def _lease_error(self, version: int, missing_version: int) -> UnsupportedOperationError:
+        """The error for a lease whose files cannot be found. version: the leased one. missing_version: of the commit that is not
+        in the log any more."""
         path = min(path for path, leased in self._leases.live.items() if leased == version)
         return UnsupportedOperationError(
             f"{path} says that somebody reads version {version} of the table at {self._store.root}, and commit "
@@ -389,12 +395,13 @@ class Vacuum:
             version=missing_version,
         )
 
-    def _fresh(self, tombstones: pa.Table) -> pa.Table:
+    def _select_recent(self, tombstones: pa.Table) -> pa.Table:
         """Return the tombstones after the cutoff. One without a time counts as removed long ago, as in delta-spark."""
         return tombstones.filter(pc.fill_null(pc.greater_equal(tombstones["deletion_timestamp"], self._cutoff_ms), False))
 
     def _check_log_reaches_back(self) -> None:
-        """Raises InvalidOptionError if the log does not tell which files were removed since the cutoff."""
+        """Check that the log covers the retention time. Raises InvalidOptionError if the log does not tell which files were
+        removed since the cutoff."""
         if not self._is_longer_than_the_tables(self._snapshot):
             return
         listing = list_log(self._store, 0, self._snapshot.version)
@@ -408,7 +415,7 @@ class Vacuum:
                 option="retentionHours",
             )
 
-    def note_done(self) -> None:
+    def record_progress(self) -> None:
         """Record for the next VACUUM LITE how far this run came: all files that `find` returned are deleted. A failure is only
         logged, because the next run then reads the same commits again.
         """
@@ -429,7 +436,7 @@ class Vacuum:
     # ------------------------------------------------------------ the history
 
     def log_start(self, candidates: pa.Table) -> int | None:
-        """Return the version of the commit; None if the request asks for no commits."""
+        """Commit VACUUM START, which is only for the history. Returns the version; None if the request asks for no commits."""
         if not self._request.logs:
             return None
         hours = self._request.retention_hours
@@ -445,7 +452,8 @@ class Vacuum:
         return Transaction(self._snapshot).commit("VACUUM START", parameters, metrics=metrics)
 
     def log_end(self, start_version: int | None, status: str, result: Vacuumed | None = None) -> None:
-        """Also runs after an error. That error must not be lost, so a failure of this commit is only logged."""
+        """Commit VACUUM END, unless there was no start. This also runs after an error. That error must not be lost, so a failure
+        of this commit is only logged."""
         if start_version is None:
             return
         try:
@@ -458,7 +466,7 @@ class Vacuum:
             _log.warning("%s: the end of VACUUM is not in the history: %s", self._store.root, error)
 
 
-def _once(candidates: pa.Table) -> pa.Table:
+def _deduplicate(candidates: pa.Table) -> pa.Table:
     """Keep one row per file; a file may come more than once."""
     unique_files = candidates.group_by("path").aggregate([("size", "max"), ("modification_time", "max"), ("reason", "min")])
     return unique_files.select(["path", "size_max", "modification_time_max", "reason_min"]).rename_columns(FOUND_SCHEMA.names)

@@ -1,7 +1,7 @@
 """The sources from which VACUUM takes candidates: the table's directories, an inventory of them, or the commits of its log.
 
-    for batch in listed(store): ...                    # all existing files
-    for batch in inventoried(store, rows): ...         # files of a listing that the caller made
+    for batch in list_files(store): ...                # all existing files
+    for batch in read_inventory(store, rows): ...      # files of a listing that the caller made
     removed = RemovedFiles.begin(snapshot, cutoff_ms)
     for batch in removed.batches(): ...                # files that old commits removed; reads only the log
     for files in removed_since(store, 12, 15): ...     # files that a reader of version 12 needs in addition to version 15
@@ -48,21 +48,21 @@ FOUND_SCHEMA = pa.schema(
 _log = logging.getLogger("delta_py")
 
 _INVENTORY = "path string, length bigint, isDir boolean, modificationTime bigint"
-_LISTED_AT_ONCE = 10_000
+_LISTED_AT_ONCE = 10_000  # files in a batch of candidates
 
 
 # ---------------------------------------------------------------- by listing
 
 
-def listed(store: ObjectStore) -> Iterator[pa.RecordBatch]:
+def list_files(store: ObjectStore) -> Iterator[pa.RecordBatch]:
     """All files below the table's root whose names are valid text (no log can name others); reason: UNKNOWN."""
-    for infos in _groups(info for info in store.list_recursive("") if is_text(info.path)):
+    for infos in _in_groups(info for info in store.list_recursive("") if is_text(info.path)):
         sizes, times = [info.size_bytes for info in infos], [info.modification_time_ms for info in infos]
         paths = pa.array([info.path for info in infos], pa.string())
-        yield _batch(paths, pa.array(sizes, pa.int64()), pa.array(times, pa.int64()), UNKNOWN)
+        yield _found_batch(paths, pa.array(sizes, pa.int64()), pa.array(times, pa.int64()), UNKNOWN)
 
 
-def _groups(infos: Iterable[ObjectInfo]) -> Iterator[Sequence[ObjectInfo]]:
+def _in_groups(infos: Iterable[ObjectInfo]) -> Iterator[Sequence[ObjectInfo]]:
     """Groups of _LISTED_AT_ONCE files; the last one may be smaller, or empty."""
     group: list[ObjectInfo] = []
     for info in infos:
@@ -73,7 +73,7 @@ def _groups(infos: Iterable[ObjectInfo]) -> Iterator[Sequence[ObjectInfo]]:
     yield group
 
 
-def _batch(path: pa.Array, size: pa.Array | None, time: pa.Array | None, reason: str) -> pa.RecordBatch:
+def _found_batch(path: pa.Array, size: pa.Array | None, time: pa.Array | None, reason: str) -> pa.RecordBatch:
     """FOUND_SCHEMA. size, time: None if they are unknown."""
     numbers = [pa.nulls(len(path), pa.int64()) if column is None else column for column in (size, time)]
     return pa.RecordBatch.from_arrays([path, *numbers, pa.repeat(reason, len(path))], schema=FOUND_SCHEMA)
@@ -83,7 +83,8 @@ def _batch(path: pa.Array, size: pa.Array | None, time: pa.Array | None, reason:
 
 
 def check_inventory(schema: pa.Schema) -> None:
-    """Raises InvalidOptionError (DELTA_INVALID_INVENTORY_SCHEMA). Additional columns and different Arrow layouts are accepted."""
+    """Check the columns of an inventory. Additional columns and different Arrow layouts are accepted. Raises InvalidOptionError
+    (DELTA_INVALID_INVENTORY_SCHEMA)."""
     schema = plain_schema(schema)
     kinds = {name: schema.field(name).type for name in _INVENTORY_KINDS if len(schema.get_all_field_indices(name)) == 1}
     if not all(name in kinds and is_kind(kinds[name]) for name, is_kind in _INVENTORY_KINDS.items()):
@@ -97,6 +98,7 @@ def check_inventory(schema: pa.Schema) -> None:
         )
 
 
+# The columns of an inventory, and the check of each column's type.
 _INVENTORY_KINDS: Mapping[str, Callable[[pa.DataType], bool]] = {
     "path": pa.types.is_string,
     "length": pa.types.is_signed_integer,
@@ -105,7 +107,7 @@ _INVENTORY_KINDS: Mapping[str, Callable[[pa.DataType], bool]] = {
 }
 
 
-def inventoried(store: ObjectStore, inventory: Any) -> Iterator[pa.RecordBatch]:
+def read_inventory(store: ObjectStore, inventory: Any) -> Iterator[pa.RecordBatch]:
     """Read the files below the table's root from an inventory: an Arrow table, or any object that gives a stream of Arrow
     batches.
     Paths are full paths, with the table's root. A file may come more than once. Raises as check_inventory.
@@ -118,7 +120,7 @@ def inventoried(store: ObjectStore, inventory: Any) -> Iterator[pa.RecordBatch]:
         batch = batch.filter(pc.and_(pc.invert(batch["isDir"]), pc.match_substring_regex(batch["path"], root)))
         columns = (batch["length"].cast(pa.int64()), batch["modificationTime"].cast(pa.int64()))
         path = pc.replace_substring_regex(batch["path"], root, "")
-        files = _batch(path, *columns, UNKNOWN).filter(are_plain(path))
+        files = _found_batch(path, *columns, UNKNOWN).filter(are_plain(path))
         file_count += files.num_rows
         yield files
     if file_count < row_count:
@@ -152,7 +154,8 @@ class RemovedFiles:
 
     @classmethod
     def begin(cls, snapshot: Snapshot, cutoff_ms: int) -> RemovedFiles:
-        """Raises UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) if commits that it must read no longer exist."""
+        """The files that commits after the last VACUUM removed before the cutoff. Raises UnsupportedOperationError
+        (DELTA_CANNOT_VACUUM_LITE) if one of these commits no longer exists."""
         store, last = snapshot.store, newest_outside(snapshot, cutoff_ms)
         vacuumed_version = read_last_vacuum(store)
         # A record of a version that the table does not have is ignored.
@@ -162,7 +165,7 @@ class RemovedFiles:
         commits = list_log(store, first, last).commits
         missing_version = next((version for version in range(first, last + 1) if version not in commits), None)
         if missing_version is not None:
-            raise _cannot_be_lite(store, missing_version, vacuumed_version)
+            raise _lite_error(store, missing_version, vacuumed_version)
         return cls(store, [commits[version] for version in range(first, last + 1)], cutoff_ms)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -174,8 +177,8 @@ class RemovedFiles:
                 return
             for files, reason in ((removed, REMOVED), (changes, CHANGE_DATA)):
                 paths, sizes, times = (files[name].combine_chunks() for name in ("path", "size", "deletion_timestamp"))
-                yield _batch(paths, sizes, times, reason)
-            yield _batch(vector_files(removed), None, None, REMOVED)
+                yield _found_batch(paths, sizes, times, reason)
+            yield _found_batch(vector_files(removed), None, None, REMOVED)
             self.last_read_version = commit.version
 
 
@@ -204,7 +207,9 @@ def removed_since(store: ObjectStore, version: int, newest: int) -> Iterator[pa.
         yield from files_of_commit(reader, listing.commits[number])
 
 
-def _cannot_be_lite(store: ObjectStore, missing_version: int, vacuumed_version: int | None) -> UnsupportedOperationError:
+def _lite_error(store: ObjectStore, missing_version: int, vacuumed_version: int | None) -> UnsupportedOperationError:
+    """The error for a VACUUM LITE that would have to read a missing commit. vacuumed_version: that of the last VACUUM, if
+    known."""
     progress = (
         "no VACUUM has noted how far it came"
         if vacuumed_version is None

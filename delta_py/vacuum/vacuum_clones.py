@@ -1,8 +1,8 @@
 """The files of a table that its shallow clones reference, for VACUUM.
 
     clones = Clones.read(store, now_ms)
-    found = clones.spared(found, is_lite=False)    # without the files that clones reference, which is logged
-    found = clones.marked(found)                   # or all of them, with the clone in the reason
+    found = clones.drop_referenced(found, is_lite=False)    # without the files that clones reference, which is logged
+    found = clones.mark_referenced(found)                   # or all of them, with the clone in the reason
 
 Notes next to the table's log name the possible clones (checkpoint/clone_notes.py). VACUUM reads each clone: its newest version,
 and the files that it removed within its own retention time, or since a version on which its readers hold a lease. These name the
@@ -32,7 +32,7 @@ from delta_py.protocol.paths import are_plain
 from delta_py.snapshot import Snapshot
 from delta_py.storage.addresses import below, in_reach
 from delta_py.storage.store import ObjectInfo, ObjectStore
-from delta_py.vacuum.quarantine import are_quarantined, places_of
+from delta_py.vacuum.quarantine import are_quarantined, original_paths
 from delta_py.vacuum.vacuum_candidates import removed_since
 from delta_py.vacuum.vacuum_paths import NeededFiles, Paths, paths_of
 
@@ -41,13 +41,14 @@ _log = logging.getLogger("delta_py")
 _DAY_MS = 24 * 3_600_000
 _MOST_NOTES = 1_000  # the limit of one VACUUM, for the table and its clones
 _MOST_DEPTH = 8  # clones of clones
-_NOT_YET = "it is about to be made"
-_BRING_FILES = ("CLONE", "RESTORE")  # operations whose commits write notes before they commit
+_NOT_YET = "it is about to be made"  # the reason why a clone is unknown whose note is young
+_OPERATIONS_WITH_NOTES = ("CLONE", "RESTORE")  # operations whose commits write notes before they commit
 
 
 @dataclass(frozen=True, slots=True)
 class KnownClone:
-    """root: the location of the clone. needed: the table's files that it references, by their paths below the table's root."""
+    """A clone that VACUUM could read. root: the location of the clone. needed: the table's files that it references, by their
+    paths below the table's root."""
 
     root: str
     needed: NeededFiles
@@ -55,8 +56,8 @@ class KnownClone:
 
 @dataclass(frozen=True, slots=True)
 class UnknownClone:
-    """note: its path. written_ms: when the note was written; files that the clone may reference are not younger. root: the
-    location of the clone according to the note, if known.
+    """A clone that VACUUM could not read. note: its path. written_ms: when the note was written; files that the clone may
+    reference are not younger. root: the location of the clone according to the note, if known.
     """
 
     note: str
@@ -71,7 +72,7 @@ class UnknownClone:
 
 @dataclass(frozen=True, slots=True)
 class Clones:
-    """table: its root. ended: paths of notes that are no longer needed."""
+    """The shallow clones of a table. table: its root. ended: paths of notes that are no longer needed."""
 
     table: str
     known: tuple[KnownClone, ...]
@@ -82,40 +83,43 @@ class Clones:
     def read(cls, store: ObjectStore, now_ms: int) -> Clones:
         """Read the clones of a table. now_ms: since 1970. Raises OSError, StorageError if the notes cannot be listed."""
         registry = _CloneReader(store, now_ms)
-        ended = [info.path for info in _newest_first(list_notes(store)) if not registry.is_of_use(store, info)]
+        ended = [info.path for info in _newest_first(list_notes(store)) if not registry.is_note_needed(store, info)]
         return cls(store.root, tuple(registry.known), tuple(registry.unknown), tuple(ended))
 
-    def spared(self, candidates: pa.Table, *, is_lite: bool) -> pa.Table:
+    def drop_referenced(self, candidates: pa.Table, *, is_lite: bool) -> pa.Table:
         """Drop the files that a clone references or may reference. candidates: vacuum_candidates.FOUND_SCHEMA. is_lite: the times
         are removal times, so the age of the files is unknown.
         """
-        places = places_of(candidates["path"])
+        places = original_paths(candidates["path"])
         is_retained = pa.repeat(False, candidates.num_rows)
         for clone in self.known:
-            is_referenced = clone.needed.hold(places)
+            is_referenced = clone.needed.contains(places)
             is_retained = pc.or_(is_retained, is_referenced)
             self._warn_retained(is_referenced, f"stay, because the shallow clone at {shown(clone.root)} reads them")
-        for missing in self.unknown:
-            is_old = pc.fill_null(pc.less_equal(candidates["modification_time"], missing.written_ms), True).combine_chunks()
+        for unknown_clone in self.unknown:
+            is_old = pc.fill_null(pc.less_equal(candidates["modification_time"], unknown_clone.written_ms), True).combine_chunks()
             is_aside = are_quarantined(candidates["path"]).combine_chunks()
             # The time of a file in quarantine is that of its move, which may be later than the note.
             may_hold = pa.repeat(True, candidates.num_rows) if is_lite else pc.or_(is_old, is_aside)
             is_retained = pc.or_(is_retained, may_hold)
-            advice = f"may be read by it, and stay. If it is gone, delete {missing.note}"
-            self._warn_retained(may_hold, advice, f"the shallow clone {missing.where}is not known: {missing.reason}. ")
+            advice = f"may be read by it, and stay. If it is gone, delete {unknown_clone.note}"
+            why = f"the shallow clone {unknown_clone.where}is not known: {unknown_clone.reason}. "
+            self._warn_retained(may_hold, advice, why)
         return candidates.filter(pc.invert(is_retained))
 
-    def marked(self, candidates: pa.Table) -> pa.Table:
+    def mark_referenced(self, candidates: pa.Table) -> pa.Table:
         """Return the same files, with the clones that read them added to their reasons."""
         reasons = candidates["reason"]
         for clone in self.known:
-            is_referenced = clone.needed.hold(places_of(candidates["path"]))
+            is_referenced = clone.needed.contains(original_paths(candidates["path"]))
             text = f", and the shallow clone at {shown(clone.root)} reads it"
             reasons = pc.if_else(is_referenced, pc.binary_join_element_wise(reasons, text, ""), reasons)
             self._warn_retained(is_referenced, f"go, though the shallow clone at {shown(clone.root)} reads them")
         return candidates.set_column(3, "reason", reasons)
 
     def _warn_retained(self, which: pa.Array, what: str, why: str = "") -> None:
+        """Log how many files clones reference, if there are any. which: for each candidate, whether it is meant. what: what
+        happens to them. why: a sentence about the clone, to begin with."""
         if count := pc.sum(which).as_py():
             _log.warning("%s: %s%d files that no version of this table needs %s", self.table, why, count, what)
 
@@ -125,54 +129,59 @@ def _newest_first(notes: list[ObjectInfo]) -> list[ObjectInfo]:
 
 
 class _CloneReader:
-    """The clones of a table that were read so far, by their location and their spelling of the table's root."""
+    """Reads the clones of a table, and the clones of these. known, unknown: the clones so far.
+
+    _states: what was found at a clone's location, by the location and the clone's spelling of the table's root.
+    """
 
     def __init__(self, store: ObjectStore, now_ms: int) -> None:
         self._store, self._now_ms = store, now_ms
-        self._read = 0  # the number of notes that were read
-        self._answers: dict[tuple[str, str], _Answer] = {}
+        self._note_count = 0  # the number of notes that were read
+        self._states: dict[tuple[str, str], _CloneState] = {}
         self.known: list[KnownClone] = []
         self.unknown: list[UnknownClone] = []
 
-    def is_of_use(self, holder: ObjectStore, info: ObjectInfo, source: str | None = None, depth: int = 0) -> bool:
-        """Whether a note next to the log of `holder` must stay: its clone references files of the table, or may do so. source:
-        how clones of clones spell the table's root; None for a note of the table itself.
+    def is_note_needed(self, note_store: ObjectStore, info: ObjectInfo, source: str | None = None, depth: int = 0) -> bool:
+        """Whether a note next to the log of `note_store` must stay: its clone references files of the table, or may do so.
+        source: how clones of clones spell the table's root; None for a note of the table itself.
         """
-        note = self._note(holder, info, depth)
+        note = self._read_note(note_store, info, depth)
         if note is None:
             return False
-        path = note.path if depth == 0 else f"{holder.root}/{note.path}"
+        path = note.path if depth == 0 else f"{note_store.root}/{note.path}"
         if isinstance(note, UnreadableNote):
             self.unknown.append(UnknownClone(path, note.written_ms, None, note.reason))
             return True
         # A young note stays in any case: its clone may not be committed yet.
-        answer = self._answer(note.clone, note.source if source is None else source, depth)
+        state = self._find_state(note.clone, note.source if source is None else source, depth)
         is_young = note.written_ms + _DAY_MS > self._now_ms
-        reason = answer.failure
+        reason = state.failure
         if reason is None and is_young:
-            reason = _why_not_there(answer, note.after)
+            reason = _why_not_ready(state, note.after)
         if reason is not None:
             self.unknown.append(UnknownClone(path, note.written_ms, note.clone, reason))
-        return answer.is_in_use or reason is not None or is_young
+        return state.is_in_use or reason is not None or is_young
 
-    def _note(self, holder: ObjectStore, info: ObjectInfo, depth: int) -> CloneNote | UnreadableNote | None:
+    def _read_note(self, note_store: ObjectStore, info: ObjectInfo, depth: int) -> CloneNote | UnreadableNote | None:
         """Read a note of a clone; None if it does not exist any more."""
-        self._read += 1
-        if self._read > _MOST_NOTES or depth > _MOST_DEPTH:
+        self._note_count += 1
+        if self._note_count > _MOST_NOTES or depth > _MOST_DEPTH:
             return UnreadableNote(info.path, info.modification_time_ms, "there are too many notes to read them all")
-        note = read_note(holder, info)
+        note = read_note(note_store, info)
         if isinstance(note, CloneNote) and not in_reach(self._store.root, note.clone):
             return UnreadableNote(info.path, info.modification_time_ms, "it names a place where VACUUM does not look")
         return note
 
-    def _answer(self, root: str, source: str, depth: int) -> _Answer:
-        if (root, source) not in self._answers:
-            self._answers[root, source] = _Answer(-1)  # ends the recursion for a clone that is a clone of itself
-            self._answers[root, source] = self._ask(root, source, depth)
-        return self._answers[root, source]
+    def _find_state(self, root: str, source: str, depth: int) -> _CloneState:
+        """As _read_state, but each clone is read only once."""
+        if (root, source) not in self._states:
+            self._states[root, source] = _CloneState(-1)  # ends the recursion for a clone that is a clone of itself
+            self._states[root, source] = self._read_state(root, source, depth)
+        return self._states[root, source]
 
-    def _ask(self, root: str, source: str, depth: int) -> _Answer:
-        """Look at the table at a place: if it is a clone of this table, record the files that it needs."""
+    def _read_state(self, root: str, source: str, depth: int) -> _CloneState:
+        """Read the table at a clone's location. If it is a clone of this table, record the files that it needs. source: the
+        clone's spelling of this table's root. depth: 0 for a clone of this table, 1 for a clone of that, and so on."""
         is_clone = False
 
         def foreign_files() -> Iterator[Paths]:
@@ -188,16 +197,16 @@ class _CloneReader:
             leased_version = Leases.read(store, self._now_ms).version
             snapshot = Snapshot.load(store)  # after the leases: a RESTORE holds a lease until its commit is written
             # The clone may spell the table's root as VACUUM does, or as the note does.
-            needed = NeededFiles(_below([self._store.root, source], foreign_files()))
+            needed = NeededFiles(_paths_below([self._store.root, source], foreign_files()))
             notes = list_notes(store)
         except TableNotFoundError:
-            return _Answer(-1, failure="there is no table, as far as can be seen from here")
+            return _CloneState(-1, failure="there is no table, as far as can be seen from here")
         except (DeltaError, OSError) as error:
-            return _Answer(-1, failure=f"it cannot be read: {error}")
+            return _CloneState(-1, failure=f"it cannot be read: {error}")
         if needed:
             self.known.append(KnownClone(root, needed))
-        has_clones = [self.is_of_use(store, info, source, depth + 1) for info in _newest_first(notes)]
-        return _Answer(snapshot.version, is_clone or any(has_clones), store=store)
+        has_clones = [self.is_note_needed(store, info, source, depth + 1) for info in _newest_first(notes)]
+        return _CloneState(snapshot.version, is_clone or any(has_clones), store=store)
 
     def _tables(self, clone: Snapshot, leased_version: int | None) -> Iterator[pa.Table]:
         """The files that a VACUUM of the clone would retain. Raises LogFileNotFoundError if the clone's log does not show what
@@ -212,10 +221,10 @@ class _CloneReader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
-    """version: the newest of the clone; -1 if the clone is unknown. is_in_use: whether the clone, or a clone of it, references
-    files of other tables. These may be files of a table of which this table is itself a clone; a VACUUM of that table also reads
-    this note. failure: why the clone is unknown. store: of the clone.
+class _CloneState:
+    """What was found at the location of a clone. version: the newest of the clone; -1 if the clone is unknown. is_in_use: whether
+    the clone, or a clone of it, references files of other tables. These may be files of a table of which this table is itself a
+    clone; a VACUUM of that table also reads this note. failure: why the clone is unknown. store: of the clone.
     """
 
     version: int
@@ -224,23 +233,23 @@ class _Answer:
     store: ObjectStore | None = None
 
 
-def _why_not_there(answer: _Answer, after: int) -> str | None:
+def _why_not_ready(state: _CloneState, after: int) -> str | None:
     """Why the clone may not have the files of a note yet. None if a CLONE or RESTORE was committed after version `after` of the
     clone: the note was written before that commit. Other commits may come before it.
     """
-    if answer.store is None:
+    if state.store is None:
         return _NOT_YET
     try:
-        reader = CommitReader(answer.store, uses_cache=False)
-        for commit in list_commits(answer.store, after + 1, answer.version):
-            if history_of(reader, [commit])[1]["operation"][0].as_py() in _BRING_FILES:
+        reader = CommitReader(state.store, uses_cache=False)
+        for commit in list_commits(state.store, after + 1, state.version):
+            if history_of(reader, [commit])[1]["operation"][0].as_py() in _OPERATIONS_WITH_NOTES:
                 return None
     except (DeltaError, OSError) as error:
         return f"it cannot be read: {error}"
     return _NOT_YET
 
 
-def _below(roots: list[str], parts: Iterator[Paths]) -> Iterator[Paths]:
+def _paths_below(roots: list[str], parts: Iterator[Paths]) -> Iterator[Paths]:
     """Select the absolute paths below the roots, as paths relative to them."""
     expressions = [below(root) for root in dict.fromkeys(roots)]
     for paths in parts:

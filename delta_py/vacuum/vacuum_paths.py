@@ -1,7 +1,7 @@
 """Names of files as VACUUM compares them: which are needed, which are hidden, which lie in a table of their own.
 
     needed = NeededFiles(paths_of(tables))            # path and deletion_vector: of a version's files, or of tombstones
-    batch.filter(pc.invert(needed.hold(batch["path"])))
+    batch.filter(pc.invert(needed.contains(batch["path"])))
 
 A name takes eight bytes here, whatever its length: its hash. Two names with the same hash count as the same name, so a file that
 could be deleted may be retained.
@@ -31,7 +31,7 @@ from delta_py.types.schema import find_path
 _log = logging.getLogger("delta_py")
 
 Paths: TypeAlias = pa.Array | pa.ChunkedArray
-_PROBES = 16
+_LISTING_THREADS = 16  # threads that look for the logs of other tables
 
 
 class PathSet:
@@ -44,18 +44,18 @@ class PathSet:
     def __bool__(self) -> bool:
         return len(self._hashes) > 0
 
-    def hold(self, paths: Paths) -> pa.Array:
-        """Which of the names are in the set."""
+    def contains(self, paths: Paths) -> pa.Array:
+        """For each name, whether it is in the set."""
         if not len(self._hashes):
             return pa.repeat(False, len(paths))
         hashes = _hashes(paths)
-        places = np.searchsorted(self._hashes, hashes)
-        places[places == len(self._hashes)] = 0  # a hash that is greater than all differs from the first one, too
-        return pa.array(self._hashes[places] == hashes)
+        positions = np.searchsorted(self._hashes, hashes)
+        positions[positions == len(self._hashes)] = 0  # a hash that is greater than all differs from the first one, too
+        return pa.array(self._hashes[positions] == hashes)
 
 
 def _hashes(paths: Paths) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The hashes are valid only in this process: text has other hashes in the next one."""
+    """The hash of each name. Hashes are valid only in this process: text has other hashes in the next one."""
     return np.fromiter(map(hash, paths.to_pylist()), np.int64, len(paths))
 
 
@@ -66,28 +66,28 @@ class NeededFiles:
 
     def __init__(self, parts: Iterable[Paths]) -> None:
         self._odd_names: set[str] = set()
-        self._plain = PathSet(self._plain_of(parts))
+        self._plain = PathSet(self._select_plain(parts))
 
     def __bool__(self) -> bool:
         """Whether there are any names."""
         return bool(self._plain) or bool(self._odd_names)
 
-    def _plain_of(self, parts: Iterable[Paths]) -> Iterator[Paths]:
+    def _select_plain(self, parts: Iterable[Paths]) -> Iterator[Paths]:
         """Only the paths that VACUUM can compare. The names of the other ones are noted."""
         for paths in parts:
-            plain = are_plain(paths)
-            odd = paths.filter(pc.invert(plain)).to_pylist()
-            self._odd_names.update(path.rstrip("/").rpartition("/")[2] for path in odd)
-            yield paths.filter(plain) if odd else paths
+            is_plain = are_plain(paths)
+            odd_paths = paths.filter(pc.invert(is_plain)).to_pylist()
+            self._odd_names.update(path.rstrip("/").rpartition("/")[2] for path in odd_paths)
+            yield paths.filter(is_plain) if odd_paths else paths
 
-    def hold(self, paths: Paths) -> pa.Array:
-        """Which of the names must stay."""
-        same = self._plain.hold(paths)
+    def contains(self, paths: Paths) -> pa.Array:
+        """For each name, whether it must stay."""
+        is_same_path = self._plain.contains(paths)
         if not self._odd_names:
-            return same
+            return is_same_path
         names = pc.replace_substring_regex(paths, "^.*/", "")
-        alike = pc.is_in(names, pa.array(self._odd_names, pa.string()))
-        return pc.or_(same, alike.combine_chunks() if isinstance(alike, pa.ChunkedArray) else alike)
+        is_same_name = pc.is_in(names, pa.array(self._odd_names, pa.string()))
+        return pc.or_(is_same_path, is_same_name.combine_chunks() if isinstance(is_same_name, pa.ChunkedArray) else is_same_name)
 
 
 def paths_of(tables: Iterable[pa.Table]) -> Iterator[Paths]:
@@ -101,8 +101,8 @@ def vector_files(table: pa.Table) -> pa.Array:
     """The files that contain the deletion vectors of a table's column `deletion_vector`, each once."""
     vectors = table["deletion_vector"].drop_null().combine_chunks()
     columns = {name: pc.struct_field(vectors, name) for name in ("storageType", "pathOrInlineDv")}
-    once = pa.table(columns).group_by(list(columns)).aggregate([])
-    rows = zip(*once.to_pydict().values(), strict=True)
+    distinct_vectors = pa.table(columns).group_by(list(columns)).aggregate([])
+    rows = zip(*distinct_vectors.to_pydict().values(), strict=True)
     files = {DeletionVectorDescriptor(kind, place, None, 0, 0).checked().path for kind, place in rows}
     return pa.array(files - {None}, pa.string())
 
@@ -118,20 +118,21 @@ def is_text(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HiddenNames:
-    """partitions: prefixes of the names of partition directories. These are never hidden, whatever their first letter."""
+    """Recognizes hidden files and directories, whose names begin with `_` or `.`: VACUUM retains them. partitions: prefixes of
+    the names of partition directories. These are never hidden, whatever their first letter."""
 
     partitions: tuple[str, ...] = field(default=())
 
     @classmethod
     def of(cls, config: TableConfig) -> HiddenNames:
+        """The hidden names of a table. Its partition directories may have logical or physical names of columns."""
         mode = config.column_mapping_mode
         columns = [find_path(config.schema, (name,))[0] for name in config.partition_columns]
         names = {name for column in columns for name in (column.name, to_physical(column, mode).name)}
         return cls(tuple(f"{name}=" for name in sorted(names)))
 
     def hide(self, paths: Paths) -> Paths:
-        """Whether each name has a part that begins with `_` or `.`, apart from directories of partitions and of change data.
-        """
+        """Whether each name has a part that begins with `_` or `.`, apart from directories of partitions and of change data."""
         paths = pc.replace_substring_regex(paths, f"^{CHANGE_DATA_DIRECTORY}(/|$)", r"\1")
         for name in self.partitions:
             if name.startswith(("_", ".")):
@@ -156,7 +157,7 @@ def are_linked(store: ObjectStore, paths: Paths) -> pa.Array:
     if store.is_remote or not len(paths):  # no remote store has links
         return pa.repeat(False, len(paths))
     places = [place for place in linked_places(store.root) if is_text(place.place)]
-    is_linked = PathSet([pa.array([place.place for place in places], pa.string())]).hold(paths)
+    is_linked = PathSet([pa.array([place.place for place in places], pa.string())]).contains(paths)
     for directory in (place for place in places if place.is_directory):
         # The place of the root is the empty text, and every path begins with that.
         is_below = pc.starts_with(paths, directory.place and f"{directory.place}/")
@@ -175,7 +176,7 @@ def table_above(path: str) -> str | None:
     return directory if separator else None
 
 
-def tables_around(store: ObjectStore, paths: Paths, hidden: HiddenNames) -> set[str]:
+def find_tables_above(store: ObjectStore, paths: Paths, hidden: HiddenNames) -> set[str]:
     """The directories above the paths that are tables themselves. Each directory is checked for a log, except those whose names
     consist of partitions of this table. Raises OSError.
     """
@@ -188,7 +189,7 @@ def tables_around(store: ObjectStore, paths: Paths, hidden: HiddenNames) -> set[
     def is_table(directory: str) -> bool:
         return next(store.list_from(f"{directory}/{LOG_DIRECTORY}"), None) is not None
 
-    with ThreadPoolExecutor(_PROBES, "delta_py-vacuum") as pool:
+    with ThreadPoolExecutor(_LISTING_THREADS, "delta_py-vacuum") as pool:
         return {
             directory
             for directory, has_log in zip(checked_directories, pool.map(is_table, checked_directories), strict=True)

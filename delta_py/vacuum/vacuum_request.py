@@ -25,12 +25,12 @@ class VacuumKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class VacuumRequest:
-    """retention_hours: None for the table's delta.deletedFileRetentionDuration. check_retention: refuse a time shorter than that.
-    keep_versions: versions that stay readable whatever their age. logs: commit the start and the end, for the history.
-    inventory: replaces the listing; a stream of Arrow batches with the columns path (the full path), length (bytes), isDir,
-    modificationTime (ms).
-    quarantine: move files to quarantine instead of deleting them. quarantine_hours: how long they stay there; None for the
-    table's delta.deletedFileRetentionDuration. keep_clones: retain the files that shallow clones read.
+    """What a caller may request of a VACUUM. retention_hours: None for the table's delta.deletedFileRetentionDuration.
+    check_retention: refuse a time shorter than that. keep_versions: versions that stay readable whatever their age. logs: commit
+    the start and the end, for the history. inventory: replaces the listing; a stream of Arrow batches with the columns path (the
+    full path), length (bytes), isDir, modificationTime (ms). quarantine: move files to quarantine instead of deleting them.
+    quarantine_hours: how long they stay there; None for the table's delta.deletedFileRetentionDuration. keep_clones: retain the
+    files that shallow clones read.
     """
 
     retention_hours: float | None = None
@@ -45,12 +45,13 @@ class VacuumRequest:
 
 
 def quarantine_ms_of(request: VacuumRequest, snapshot: Snapshot) -> int:
+    """How long files stay in quarantine, in ms. Raises InvalidOptionError for a time that makes no sense."""
     if request.quarantine_hours is None:
         return retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
-    return _in_ms(request.quarantine_hours, "quarantine", "quarantineHours")
+    return _hours_to_ms(request.quarantine_hours, "quarantine", "quarantineHours")
 
 
-def _in_ms(hours: float, what: str, option: str) -> int:
+def _hours_to_ms(hours: float, what: str, option: str) -> int:
     """Hours as milliseconds. what: the time's name in the error. Raises InvalidOptionError."""
     if not 0 <= hours < 2**40:  # so many hours still fit into 64 bits as milliseconds
         raise InvalidOptionError(
@@ -67,7 +68,7 @@ def retention_ms_of(request: VacuumRequest, table_retention_ms: int) -> int:
     """
     hours = request.retention_hours
     assert hours is not None
-    retention = _in_ms(hours, "retention", "retentionHours")
+    retention = _hours_to_ms(hours, "retention", "retentionHours")
     if request.check_retention and retention < table_retention_ms:
         raise InvalidOptionError(
             f"A retention of {hours} hours is shorter than the {table_retention_ms / _HOUR_MS:g} hours of the table "

@@ -26,9 +26,10 @@ from delta_py.scan.packing import equal_runs
 from delta_py.scan.planning import ScanOptions, make_state
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.types.schema import Path, StructType
-from delta_py.write.data_files import WrittenFiles, gathered, write_unchanged
+from delta_py.write.data_files import WrittenFiles, combine_batches, write_unchanged
 from delta_py.write.rewrite import Rewrite, live_batches
 
+# Rows are sorted in batches of about this size.
 _MOST_GATHERED_BYTES = 64 << 20
 _MOST_GATHERED_ROWS = 1 << 21
 # About the size of the batches that split_rows yields.
@@ -37,7 +38,7 @@ _PIECE_BYTES = 8 << 20
 _SAMPLED_LETTERS = 256
 # About the largest share of file_shares, if the files themselves are not larger.
 _SHARE_BYTES = 256 << 20
-_LARGER_BY = 1.5  # how much larger than its target a file may get before the remaining rows go to another file
+_FILE_SIZE_TOLERANCE = 1.5  # how much larger than its target a file may get before the remaining rows go to another file
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,39 +54,40 @@ class Arrangement:
 
     @classmethod
     def of(cls, config: TableConfig, rewrite: Rewrite, paths: Sequence[Path], target_bytes: int) -> Arrangement:
-        """paths: of columns that are not partition columns, as the schema spells them. rewrite: for rows that are only moved."""
-        state = rearranging(rewrite.state, target_file_bytes=int(target_bytes * _LARGER_BY))
+        """How tasks write rows in the order of some columns. paths: of columns that are not partition columns, as the schema
+        spells them. rewrite: for rows that are only moved."""
+        state = rearranging(rewrite.state, target_file_bytes=int(target_bytes * _FILE_SIZE_TOLERANCE))
         options = ScanOptions(timezone=state.time_zone)
-        columns = make_state(config, state.store, _narrowed(config.schema, paths), None, options)
+        columns = make_state(config, state.store, _select_paths(config.schema, paths), None, options)
         return cls(replace(rewrite, state=state), tuple(paths), columns)
 
 
 @dataclass(frozen=True, slots=True)
 class SampledBin:
-    """every: take every n-th row of the files."""
+    """The files of a bin whose rows are sampled. every: take every n-th row of the files."""
 
     files: tuple[ScanFile, ...]
     every: int
 
 
 def file_shares(files: Sequence[ScanFile], tasks: int) -> list[tuple[ScanFile, ...]]:
-    """Split the files, in their order, into shares of about equal size, one for each task that splits rows; more shares if they
-    are large. Each share's rows are cut into all pieces, so small shares would produce very many pieces."""
-    ends = np.cumsum([file.size_bytes for file in files])
-    count = max(min(tasks, len(files)), int(ends[-1]) // _SHARE_BYTES)
+    """Split the files, in their order, into shares of about equal size, one for each task that splits rows; more shares if
+    they are large. Each share's rows are cut into all pieces, so small shares would produce very many pieces."""
+    end_bytes = np.cumsum([file.size_bytes for file in files])
+    count = max(min(tasks, len(files)), int(end_bytes[-1]) // _SHARE_BYTES)
     # The number of each file's share.
-    shares = np.minimum((ends - 1) * count // max(1, int(ends[-1])), count - 1)
-    return [tuple(files[start:stop]) for start, stop in equal_runs(shares)]
+    share_of_file = np.minimum((end_bytes - 1) * count // max(1, int(end_bytes[-1])), count - 1)
+    return [tuple(files[start:stop]) for start, stop in equal_runs(share_of_file)]
 
 
-def _narrowed(struct: StructType, paths: Sequence[Path]) -> StructType:
+def _select_paths(struct: StructType, paths: Sequence[Path]) -> StructType:
     """The struct with only the fields that the paths lead to."""
     fields = []
     for field in struct.fields:
         inner_paths = [path[1:] for path in paths if path[0] == field.name]
         if inner_paths and all(inner_paths):
             assert isinstance(field.data_type, StructType)
-            field = replace(field, data_type=_narrowed(field.data_type, inner_paths))
+            field = replace(field, data_type=_select_paths(field.data_type, inner_paths))
         if inner_paths:
             fields.append(field)
     return StructType(tuple(fields))
@@ -100,12 +102,12 @@ def sample_columns(files: Sequence[ScanFile], arrangement: Arrangement, every: i
     for batch in read_files(arrangement.ordering_columns, files):
         sampled_rows = np.arange(ahead_of_batch, batch.num_rows, every)
         ahead_of_batch = (ahead_of_batch - batch.num_rows) % every
-        columns = [_beginnings(column_at(batch, path).take(pa.array(sampled_rows))) for path in arrangement.paths]
+        columns = [_cut_texts(column_at(batch, path).take(pa.array(sampled_rows))) for path in arrangement.paths]
         parts.append(pa.RecordBatch.from_arrays(columns, names=names))
     return pa.Table.from_batches(parts) if parts else pa.table({name: pa.nulls(0) for name in names})
 
 
-def _beginnings(values: pa.Array) -> pa.Array:
+def _cut_texts(values: pa.Array) -> pa.Array:
     """Texts and bytes, cut to a length that still distinguishes nearly all of them. A cut value sorts before the value that it
     was cut from."""
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
@@ -119,15 +121,15 @@ def split_rows(files: Sequence[ScanFile], arrangement: Arrangement, order: RowOr
     """All live rows of the files, as pairs of a piece's number and rows of it. Memory: three times _MOST_GATHERED_BYTES, and two
     batches."""
     batches = prefetch(live_batches(files, arrangement.rewrite))  # one core decodes, another sorts
-    for rows in gathered(batches, _MOST_GATHERED_BYTES, _MOST_GATHERED_ROWS):
-        numbers = order.pieces(rows)
-        by_piece = np.argsort(numbers, kind="stable")
-        rows, numbers = rows.take(pa.array(by_piece)), numbers[by_piece]
-        for start, stop in equal_runs(numbers):
+    for rows in combine_batches(batches, _MOST_GATHERED_BYTES, _MOST_GATHERED_ROWS):
+        piece_numbers = order.pieces(rows)
+        by_piece = np.argsort(piece_numbers, kind="stable")
+        rows, piece_numbers = rows.take(pa.array(by_piece)), piece_numbers[by_piece]
+        for start, stop in equal_runs(piece_numbers):
             # As many rows as have about _PIECE_BYTES.
             step = max(1, (stop - start) * _PIECE_BYTES // max(1, rows.slice(start, stop - start).nbytes))
             for first in range(start, stop, step):
-                yield int(numbers[start]), rows.slice(first, min(step, stop - first))
+                yield int(piece_numbers[start]), rows.slice(first, min(step, stop - first))
 
 
 def write_pieces(batches: Iterable[pa.RecordBatch], arrangement: Arrangement, *, task: int) -> WrittenFiles:
@@ -145,4 +147,5 @@ def to_bytes(rows: pa.RecordBatch) -> bytes:
 
 
 def from_bytes(data: bytes | pa.Buffer) -> pa.RecordBatch:
+    """The inverse of to_bytes."""
     return pa.ipc.open_stream(data).read_next_batch()

@@ -41,14 +41,14 @@ from delta_py.types.schema import (
     find_path,
 )
 from delta_py.write.partition_split import PartitionKey, split_by_partition
-from delta_py.write.written_columns import file_fields, parquet_field, physical_field, retyped
+from delta_py.write.written_columns import convert_structure, file_fields, parquet_field, physical_field
 
 _log = logging.getLogger("delta_py")
 
 # Larger batches are processed in slices of about this size.
 _SLICE_BYTES = 16 * 1024 * 1024
-_GATHERED_ROWS = 65_536
-_LONGEST_NAME_BYTES = 255
+_GATHERED_ROWS = 65_536  # rows of a batch that small batches are combined to
+_LONGEST_NAME_BYTES = 255  # of a directory's name, in most file systems
 _PREFIX_LETTERS = string.ascii_letters + string.digits
 _CHANGE_TYPE = pa.field(CHANGE_TYPE, pa.string(), nullable=False)
 _FILE_CODECS = {"gzip": "gz"}  # codecs that have another name in file names
@@ -99,8 +99,8 @@ def write_files(state: WriteState, batches: Iterable[pa.RecordBatch], *, task: i
     if state.insert_changes:
         writers.append(FileSetWriter(state, task, change_type="insert"))
     conformer = TaskConformer(state, task)
-    enough = gathered(batches, min(_SLICE_BYTES, state.layout.row_group_bytes))
-    written = _write_all((conformed for batch in enough for conformed in conformer.conform(batch)), writers)
+    larger_batches = combine_batches(batches, min(_SLICE_BYTES, state.layout.row_group_bytes))
+    written = _write_all((conformed for batch in larger_batches for conformed in conformer.conform(batch)), writers)
     return replace(written, identity_marks=conformer.identity_marks)
 
 
@@ -110,7 +110,8 @@ def write_unchanged(state: WriteState, batches: Iterable[pa.RecordBatch], *, tas
 
 
 def _write_all(batches: Iterable[ConformedBatch], writers: Sequence[FileSetWriter]) -> WrittenFiles:
-    with undone_on_failure(writers[0].store.root, writers):
+    """Give each batch to all writers: one writes data files, another the same rows as change data."""
+    with abandon_on_failure(writers[0].store.root, writers):
         for batch in batches:
             for writer in writers:
                 writer.add(batch)
@@ -118,7 +119,7 @@ def _write_all(batches: Iterable[ConformedBatch], writers: Sequence[FileSetWrite
 
 
 @contextmanager
-def undone_on_failure(table_root: str, writers: Sequence[FileSetWriter]) -> Iterator[None]:
+def abandon_on_failure(table_root: str, writers: Sequence[FileSetWriter]) -> Iterator[None]:
     """If the block raises, the files that the writers have started are deleted. An OSError becomes a StorageError."""
     try:
         yield
@@ -133,9 +134,9 @@ def undone_on_failure(table_root: str, writers: Sequence[FileSetWriter]) -> Iter
 
 
 def unchanged_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[ConformedBatch]:
-    """Rows of the table itself, in pieces small enough to hold."""
+    """Rows of the table itself, which satisfy its rules, in pieces small enough to hold."""
     for batch in batches:
-        for piece in _pieces(batch):
+        for piece in _slices(batch):
             yield unchanged(piece)
 
 
@@ -158,11 +159,11 @@ class TaskConformer:
         """The batch, in pieces small enough to hold. new_rows: as in Conformer.conform. Raises as Conformer."""
         if self._conformer is None or not batch.schema.equals(self._schema):
             self._conformer, self._schema = Conformer(self._state, batch.schema, self._identities), batch.schema
-        for piece in _pieces(batch):
+        for piece in _slices(batch):
             yield self._conformer.conform(piece, new_rows=new_rows)
 
 
-def gathered(
+def combine_batches(
     batches: Iterable[pa.RecordBatch], most_bytes: int = _SLICE_BYTES, most_rows: int = _GATHERED_ROWS
 ) -> Iterator[pa.RecordBatch]:
     """The same rows in larger batches, with about most_rows rows or most_bytes bytes each; smaller before a change of the schema
@@ -175,22 +176,23 @@ def gathered(
     rows = size = 0
     for batch in batches:
         if buffered_batches and not batch.schema.equals(buffered_batches[0].schema):
-            yield _as_one(buffered_batches)
+            yield _concat(buffered_batches)
             buffered_batches, rows, size = [], 0, 0
         buffered_batches.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= most_rows or size >= most_bytes:
-            yield _as_one(buffered_batches)
+            yield _concat(buffered_batches)
             buffered_batches, rows, size = [], 0, 0
     if buffered_batches:
-        yield _as_one(buffered_batches)
+        yield _concat(buffered_batches)
 
 
-def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """All rows as one batch; a single batch is not copied."""
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
-def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The rows of the batch in slices of about _SLICE_BYTES."""
     size, rows = batch.nbytes, batch.num_rows
     step = rows if size <= _SLICE_BYTES else max(1, rows * _SLICE_BYTES // size)
@@ -224,7 +226,9 @@ def delete_files_of(store: ObjectStore, write_id: str) -> int:
 
 
 @contextmanager
-def nothing_left(state: WriteState, run: Callable[[Callable[[], int]], object] = lambda step: step()) -> Iterator[None]:
+def delete_files_on_failure(
+    state: WriteState, run: Callable[[Callable[[], int]], object] = lambda step: step()
+) -> Iterator[None]:
     """If the block raises, the files with the write's id are deleted. run: calls the function that deletes them, in the process
     where that is possible."""
     try:
@@ -239,6 +243,8 @@ def nothing_left(state: WriteState, run: Callable[[Callable[[], int]], object] =
 
 @dataclass(slots=True)
 class _OpenFile:
+    """A Parquet file that is being written. path: relative to the table. row_count: rows written so far."""
+
     path: str
     sink: pa.NativeFile
     parquet: pq.ParquetWriter
@@ -249,12 +255,12 @@ class _OpenFile:
 
 @dataclass(slots=True)
 class _Partition:
-    """Buffered rows of one partition, and its current file."""
+    """Buffered rows of one partition, and its current file. key: the values of the partition columns, as protocol text."""
 
     key: PartitionKey
-    waiting: list[pa.RecordBatch] = field(default_factory=list)
-    waiting_bytes: int = 0
-    waiting_rows: int = 0
+    buffered: list[pa.RecordBatch] = field(default_factory=list)
+    buffered_bytes: int = 0
+    buffered_rows: int = 0
     file: _OpenFile | None = None
 
 
@@ -269,82 +275,81 @@ class FileSetWriter:
         self._state, self._task, self._change_type = state, task, change_type
         self.store, self._layout = state.store, state.layout
         # The same id for all files of the write, then 12 characters that distinguish the attempts of its tasks.
-        self._unique = f"{state.write_id}-{uuid.uuid4().hex[-12:]}"
+        self._file_id = f"{state.write_id}-{uuid.uuid4().hex[-12:]}"
         self._partition_fields = tuple(find_path(state.schema, (name,))[0] for name in state.partition_columns)
         self._file_fields = file_fields(state)
-        self._physical = StructType(tuple(physical_field(f, state.column_mapping_mode) for f in self._file_fields))
-        fields = [parquet_field(f) for f in self._physical.fields]
+        self._physical_schema = StructType(tuple(physical_field(f, state.column_mapping_mode) for f in self._file_fields))
+        fields = [parquet_field(f) for f in self._physical_schema.fields]
         self._parquet_schema = pa.schema([*fields, _CHANGE_TYPE] if change_type is not None else fields)
         self._partitions: dict[PartitionKey, _Partition] = {}
-        self._open: OrderedDict[PartitionKey, _Partition] = (
-            OrderedDict()
-        )  # partitions with an open file, least recently used first
-        self._waiting_bytes = 0
-        self._started: list[str] = []
-        self._finished: list[AddFile] = []
+        # Partitions with an open file, least recently used first.
+        self._open_partitions: OrderedDict[PartitionKey, _Partition] = OrderedDict()
+        self._buffered_bytes = 0
+        self._started_paths: list[str] = []
+        self._finished_adds: list[AddFile] = []
         self._row_count = 0
 
     # ------------------------------------------------------------ add rows
 
     def add(self, conformed: ConformedBatch) -> None:
-        """The batch may have more columns than the state's schema; these are ignored."""
+        """Buffer the rows by partition, and write what no longer fits into the buffer. The batch may have more columns than the
+        state's schema; these are ignored."""
         for key, rows in split_by_partition(conformed.batch, self._partition_fields):
             # The Parquet schema of change data has one more field, at its end: the kind of change.
-            arrays = [
-                retyped(rows.column(f.name), into.type) for f, into in zip(self._file_fields, self._parquet_schema, strict=False)
-            ]
+            fields = zip(self._file_fields, self._parquet_schema, strict=False)
+            arrays = [convert_structure(rows.column(f.name), into.type) for f, into in fields]
             if self._change_type is not None:
                 arrays.append(pa.repeat(self._change_type, rows.num_rows))
-            self._hold(key, pa.RecordBatch.from_arrays(arrays, schema=self._parquet_schema))
-        if self._waiting_bytes > self._layout.buffer_bytes:
-            self._make_room()
+            self._buffer(key, pa.RecordBatch.from_arrays(arrays, schema=self._parquet_schema))
+        if self._buffered_bytes > self._layout.buffer_bytes:
+            self._write_largest_partitions()
 
-    def _make_room(self) -> None:
+    def _write_largest_partitions(self) -> None:
         """Write the largest partitions until half of the buffer is free, so that one sort serves many writes."""
-        for partition in sorted(self._partitions.values(), key=lambda p: p.waiting_bytes, reverse=True):
-            if self._waiting_bytes <= self._layout.buffer_bytes // 2:
+        for partition in sorted(self._partitions.values(), key=lambda p: p.buffered_bytes, reverse=True):
+            if self._buffered_bytes <= self._layout.buffer_bytes // 2:
                 break
-            self._write(partition)
+            self._write_row_groups(partition)
 
-    def _hold(self, key: PartitionKey, rows: pa.RecordBatch) -> None:
-        """Let rows wait until the partition has enough for a row group."""
+    def _buffer(self, key: PartitionKey, rows: pa.RecordBatch) -> None:
+        """Keep rows in memory until the partition has enough for a row group, and then write them."""
         partition, size_bytes = self._partitions.setdefault(key, _Partition(key)), rows.nbytes
-        partition.waiting.append(rows)
-        partition.waiting_rows += rows.num_rows
-        partition.waiting_bytes += size_bytes
-        self._waiting_bytes += size_bytes
-        if partition.waiting_bytes >= self._layout.row_group_bytes or partition.waiting_rows >= self._layout.row_group_rows:
-            self._write(partition)
+        partition.buffered.append(rows)
+        partition.buffered_rows += rows.num_rows
+        partition.buffered_bytes += size_bytes
+        self._buffered_bytes += size_bytes
+        if partition.buffered_bytes >= self._layout.row_group_bytes or partition.buffered_rows >= self._layout.row_group_rows:
+            self._write_row_groups(partition)
 
     # ------------------------------------------------------------ write row groups
 
-    def _write(self, partition: _Partition) -> None:
+    def _write_row_groups(self, partition: _Partition) -> None:
         """Write the buffered rows as row groups of the partition's file, and of more files if a file has reached its row
         limit."""
-        rows = _as_one(partition.waiting)
-        self._waiting_bytes -= partition.waiting_bytes
-        partition.waiting, partition.waiting_rows, partition.waiting_bytes = [], 0, 0
+        rows = _concat(partition.buffered)
+        self._buffered_bytes -= partition.buffered_bytes
+        partition.buffered, partition.buffered_rows, partition.buffered_bytes = [], 0, 0
         limit, start = self._layout.max_records_per_file, 0
         while start < rows.num_rows:
-            file = partition.file or self._start(partition)
+            file = partition.file or self._open_next_file(partition)
             room = rows.num_rows if limit is None else limit - file.row_count
             part = rows.slice(start, room)
             file.parquet.write_table(pa.Table.from_batches([part]), row_group_size=self._layout.row_group_rows)
             file.stats.update(part)
             file.row_count += part.num_rows
             start += part.num_rows
-            self._open.move_to_end(partition.key)
+            self._open_partitions.move_to_end(partition.key)
             if file.sink.tell() >= self._layout.target_file_bytes or file.row_count == limit:
-                self._close(partition)
-        if len(self._open) > self._layout.max_open_files:  # close the file that was written to longest ago
-            self._close(next(iter(self._open.values())))
+                self._close_file(partition)
+        if len(self._open_partitions) > self._layout.max_open_files:  # close the file that was written to longest ago
+            self._close_file(next(iter(self._open_partitions.values())))
 
-    def _start(self, partition: _Partition) -> _OpenFile:
+    def _open_next_file(self, partition: _Partition) -> _OpenFile:
         """Open the partition's next file."""
         codec = self._layout.compression
         is_change = self._change_type is not None
         name = data_file_name(
-            self._task, self._unique, len(self._started), codec=_FILE_CODECS.get(codec, codec), change_data=is_change
+            self._task, self._file_id, len(self._started_paths), codec=_FILE_CODECS.get(codec, codec), change_data=is_change
         )
         directory = partition_directory(self._physical_partition(partition.key).items())
         if is_change:
@@ -356,7 +361,7 @@ class FileSetWriter:
             # The log says which partition a file belongs to; its directory is only for human readers.
             directory = CHANGE_DATA_DIRECTORY if is_change else ""
         path = f"{directory}/{name}" if directory else name
-        self._started.append(path)
+        self._started_paths.append(path)
         sink, footer = self.store.open_output(path), list[pq.FileMetaData]()
         parquet = pq.ParquetWriter(
             sink,
@@ -372,18 +377,19 @@ class FileSetWriter:
             **({} if is_change else self._file_options),
         )
         stats = StatsCollector(
-            self._physical, self._state.stats_columns, string_prefix=self._state.stats_string_prefix, use_footer=True
+            self._physical_schema, self._state.stats_columns, string_prefix=self._state.stats_string_prefix, use_footer=True
         )
         partition.file = _OpenFile(path, sink, parquet, footer, stats)
-        self._open[partition.key] = partition
+        self._open_partitions[partition.key] = partition
         return partition.file
 
     @property
     def _file_options(self) -> dict[str, Any]:
+        """Arguments of pyarrow's ParquetWriter for data files; files of change data do not get them."""
         filters = {"bloom_filter_options": self._layout.bloom_filters} if self._layout.bloom_filters else {}
         return {**filters, **self._layout.parquet_options}
 
-    def _close(self, partition: _Partition) -> None:
+    def _close_file(self, partition: _Partition) -> None:
         """Finish the partition's file and collect its add action."""
         file = partition.file
         assert file is not None
@@ -392,9 +398,9 @@ class FileSetWriter:
         size = file.sink.tell()
         file.sink.close()
         partition.file = None
-        del self._open[partition.key]
+        del self._open_partitions[partition.key]
         self._row_count += file.row_count
-        self._finished.append(
+        self._finished_adds.append(
             AddFile(
                 path=file.path,
                 partition_values=self._physical_partition(partition.key),
@@ -413,21 +419,22 @@ class FileSetWriter:
     # ------------------------------------------------------------ finish or abandon
 
     def finish(self) -> WrittenFiles:
+        """Write the buffered rows, finish all files, and return them: as `adds`, or as `cdc` if they are change data."""
         for partition in self._partitions.values():
-            if partition.waiting:
-                self._write(partition)
+            if partition.buffered:
+                self._write_row_groups(partition)
             if partition.file is not None:
-                self._close(partition)
-        paths = tuple(file.path for file in self._finished)
+                self._close_file(partition)
+        paths = tuple(file.path for file in self._finished_adds)
         if self._change_type is not None:
-            changes = tuple(AddCDCFile(file.path, file.partition_values, file.size_bytes) for file in self._finished)
+            changes = tuple(AddCDCFile(file.path, file.partition_values, file.size_bytes) for file in self._finished_adds)
             return WrittenFiles(cdc=changes, new_paths=paths)
-        size_bytes = sum(file.size_bytes for file in self._finished)
-        return WrittenFiles(tuple(self._finished), row_count=self._row_count, size_bytes=size_bytes, new_paths=paths)
+        size_bytes = sum(file.size_bytes for file in self._finished_adds)
+        return WrittenFiles(tuple(self._finished_adds), row_count=self._row_count, size_bytes=size_bytes, new_paths=paths)
 
     def abandon(self) -> None:
         """Close the open files and delete all files that were started."""
-        for partition in self._open.values():
+        for partition in self._open_partitions.values():
             file = partition.file
             assert file is not None
             file.parquet.is_open = False  # otherwise its finaliser would write a footer
@@ -435,4 +442,4 @@ class FileSetWriter:
                 discard(file.sink)
             except OSError as error:
                 _log.warning("could not close %s after a failed write: %s", file.path, error)
-        delete_files(self.store, self._started)
+        delete_files(self.store, self._started_paths)

@@ -3,7 +3,7 @@
     written = compact(files, rewrite, task=3)          # one add, and a remove for each file
 
 The rows keep their ids if the table tracks rows. Because the order of the rows is kept, the new position of each row is known:
-`moved_rows` returns it for rows that another writer has deleted in the meantime.
+`positions_of_new_deletions` returns it for rows that another writer has deleted in the meantime.
 Nothing here writes to the log; the caller commits.
 Protocol: Add File and Remove File; Deletion Vectors; Row Tracking.
 """
@@ -37,7 +37,7 @@ def compact(
     new file is deleted.
     """
     batches = prefetch(live_batches(files, rewrite))  # one core decodes, another encodes
-    batches = batches if count_rows is None else counted(batches, count_rows)
+    batches = batches if count_rows is None else report_row_counts(batches, count_rows)
     written = write_unchanged(rewrite.state, batches, task=task)
     mismatch = wrong_row_count(files, written.row_count)
     if mismatch is not None:
@@ -47,45 +47,47 @@ def compact(
     return WrittenFiles.of_all([written, WrittenFiles(removes=removes)])
 
 
-def counted(batches: Iterable[pa.RecordBatch], count_rows: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
+def report_row_counts(batches: Iterable[pa.RecordBatch], count_rows: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
     """The batches; calls count_rows with the number of rows of each one when the next one is requested."""
     for batch in batches:
         yield batch
         count_rows(batch.num_rows)
 
 
-def moved_rows(store: ObjectStore, files: Sequence[ScanFile], live: Sequence[ScanFile]) -> BitMap64 | None:
+def positions_of_new_deletions(store: ObjectStore, files: Sequence[ScanFile], live: Sequence[ScanFile]) -> BitMap64 | None:
     """The positions, in the file that `compact` made of `files`, of rows that were deleted since then; None if rows were
     restored.
 
     live: the same files with their current deletion vectors.
     """
     # offset: the position of the file's first remaining row in the new file.
-    moved, offset = BitMap64(), 0
+    new_positions, offset = BitMap64(), 0
     for old_file, live_file in zip(files, live, strict=True):
         assert old_file.path == live_file.path
-        deleted_rows, deleted_rows_now = _vector(store, old_file), _vector(store, live_file)
+        deleted_rows, deleted_rows_now = _read_vector(store, old_file), _read_vector(store, live_file)
         if not deleted_rows <= deleted_rows_now:
             return None
         row_count = stored_row_count(store, old_file.path, old_file.size_bytes)
-        skipped_rows = _within(deleted_rows, row_count)
-        new_deletions = _within(deleted_rows_now - deleted_rows, row_count)
+        skipped_rows = _positions_in_file(deleted_rows, row_count)
+        new_deletions = _positions_in_file(deleted_rows_now - deleted_rows, row_count)
         # A row stands as many positions earlier in the new file as rows before it were skipped.
-        moved |= from_row_indexes(new_deletions - np.searchsorted(skipped_rows, new_deletions) + offset)
+        new_positions |= from_row_indexes(new_deletions - np.searchsorted(skipped_rows, new_deletions) + offset)
         offset += row_count - len(skipped_rows)
-    return moved
+    return new_positions
 
 
-def _vector(store: ObjectStore, file: ScanFile) -> BitMap64:
+def _read_vector(store: ObjectStore, file: ScanFile) -> BitMap64:
+    """The positions of the file's deleted rows; empty if it has no deletion vector."""
     return BitMap64() if file.deletion_vector is None else read_deletion_vector(store, file.deletion_vector)
 
 
-def _within(rows: BitMap64, row_count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Ascending positions. Vectors may contain positions after the end of the file; these mean nothing."""
+def _positions_in_file(rows: BitMap64, row_count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The positions in ascending order. Vectors may contain positions after the end of the file; these mean nothing, and are left
+    out."""
     places = row_indexes(rows)
     return places[: int(np.searchsorted(places, row_count))]
 
 
 def for_compaction(rewrite: Rewrite) -> Rewrite:
-    """The same rewrite for rows that are only rearranged, with one file for each bin."""
+    """The same rewrite for rows that are only rearranged, with one file for each bin: no file reaches the target size."""
     return replace(rewrite, state=rearranging(rewrite.state, target_file_bytes=2**62))

@@ -26,14 +26,14 @@ COPY_SCHEMA = pa.schema([("source_path", pa.string()), ("path", pa.string()), ("
 Copy: TypeAlias = Mapping[str, Any]
 """A row of COPY_SCHEMA."""
 
-_COPIERS = 8
+_COPY_THREADS = 8
 _UNCHANGED_TARGET = "The target is as it was; what was copied is used by the next run."
 
 
 def copy_files(source: ObjectStore, target: ObjectStore, copies: Sequence[Copy]) -> None:
     """Copy the files in several threads. Raises DataFileError for a file that is missing or does not match the log, otherwise as
     copy_object."""
-    with steps(bytes_of(copies), "bytes") as count, ThreadPoolExecutor(_COPIERS, "delta_py-clone") as pool:
+    with steps(minimum_bytes(copies), "bytes") as count, ThreadPoolExecutor(_COPY_THREADS, "delta_py-clone") as pool:
         futures = [pool.submit(_copy_file, source, target, copy) for copy in copies]
         try:
             for copy, future in zip(copies, futures, strict=True):
@@ -44,12 +44,14 @@ def copy_files(source: ObjectStore, target: ObjectStore, copies: Sequence[Copy])
                 future.cancel()
 
 
-def bytes_of(copies: Sequence[Copy]) -> int:
-    """How many bytes the copies have at least."""
+def minimum_bytes(copies: Sequence[Copy]) -> int:
+    """The bytes that the copies have at least: the sizes by the log, and for deletion vector files those that the vectors
+    need."""
     return sum(copy["least"] for copy in copies)
 
 
 def _copy_file(source: ObjectStore, target: ObjectStore, copy: Copy) -> None:
+    """Copy one file. Raises as copy_files."""
     path, expected = copy["source_path"], copy["least"] if copy["size"] is None else copy["size"]
     try:
         copied_bytes = copy_object(source, path, target, copy["path"], copy["size"])

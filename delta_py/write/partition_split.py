@@ -31,17 +31,19 @@ def split_by_partition(batch: pa.RecordBatch, fields: tuple[StructField, ...]) -
         yield (), batch
         return
     indices, texts = zip(*(_distinct_texts(batch.column(f.name), f) for f in fields), strict=True)
-    codes = _combine(indices)
+    # Rows of one partition have the same code, and stand together in `order`.
+    codes = _combine_codes(indices)
     order = np.argsort(codes, kind="stable")
-    starts = np.concatenate(([0], np.flatnonzero(np.diff(codes[order])) + 1, [len(order)]))
-    for start, stop in pairwise(starts):
+    bounds = np.concatenate(([0], np.flatnonzero(np.diff(codes[order])) + 1, [len(order)]))
+    for start, stop in pairwise(bounds):
         rows = order[start:stop]
         key = tuple(values[index[rows[0]]] for values, index in zip(texts, indices, strict=True))
-        yield key, batch if len(starts) == 2 else batch.take(pa.array(rows))
+        # Two bounds: all rows are in one partition, and nothing has to be copied.
+        yield key, batch if len(bounds) == 2 else batch.take(pa.array(rows))
 
 
 def _distinct_texts(values: pa.Array, partition: StructField) -> tuple[_Codes, list[str | None]]:
-    """The number of each row's value, and the text of each numbered value."""
+    """The number of each row's value, and the text of each numbered value (None for null), as the log has it."""
     encoded = values.dictionary_encode(null_encoding="encode")
     texts = [text or None for text in format_partition_values(encoded.dictionary, partition.data_type)]
     if None in texts and not partition.nullable:
@@ -55,7 +57,7 @@ def _distinct_texts(values: pa.Array, partition: StructField) -> tuple[_Codes, l
     return encoded.indices.to_numpy(), texts
 
 
-def _combine(indices: tuple[_Codes, ...]) -> _Codes:
+def _combine_codes(indices: tuple[_Codes, ...]) -> _Codes:
     """One number for each row from one for each column: two rows get the same number if they are equal in all columns. The
     numbers stay below the row count squared."""
     codes: _Codes = indices[0].astype(np.int64)

@@ -1,6 +1,6 @@
 """Remove rows from data files: by larger deletion vectors, or by new files without the rows.
 
-    taken = remove_rows(files, rewrite)     # files with the positions of the rows to remove -> the actions, and counts
+    removed_rows = remove_rows(files, rewrite)     # files with the positions of the rows to remove -> the actions, and counts
 
 The remaining rows keep their ids if the table tracks rows; the removed rows become change data if that is enabled.
 Nothing here writes to the log; the caller commits.
@@ -42,17 +42,17 @@ from delta_py.types.schema import LONG, StructField, StructType
 from delta_py.write.data_files import (
     FileSetWriter,
     WrittenFiles,
+    abandon_on_failure,
     delete_files,
     unchanged_batches,
-    undone_on_failure,
     write_unchanged,
 )
 from delta_py.write.row_ids import RowIdColumns, row_id_fields
 from delta_py.write.task_changes import vector_file_id
 
 _ROW_INDEX = StructType((StructField(ROW_ADDRESS, StructType((StructField("row_index", LONG),))),))
-_COPIED_TOGETHER_BYTES = 16 * 1024 * 1024
-_VECTOR_FILE_BYTES = 16 * 1024 * 1024
+_COPIED_TOGETHER_BYTES = 16 * 1024 * 1024  # about the most bytes of small files whose rows are copied to one new file
+_VECTOR_FILE_BYTES = 16 * 1024 * 1024  # about the size of a file with many deletion vectors
 _BYTES_A_ROW = 2  # the most bytes that a row's position takes in a deletion vector
 
 
@@ -87,14 +87,15 @@ class Rewrite:
     def of(
         cls, config: TableConfig, state: WriteState, *, change_data: bool | None = None, repeats: Repeats = Repeats.FORBIDDEN
     ) -> Rewrite:
-        """change_data: None if rows are only deleted: then deletion vectors alone describe the change."""
+        """How rows are removed from the files of a table. change_data: None if rows are only deleted: then deletion vectors alone
+        describe the change."""
         vectors, row_ids, fields = config.enabled("deletionVectors"), RowIdColumns.of(config), config.schema.fields
         options = ScanOptions(timezone=state.time_zone, row_address=row_ids is not None, to_write=True)
         plain = make_state(config, state.store, config.schema, None, options)
         rows, state_with_ids = plain, state
         if row_ids is not None:
             scan_schema = StructType((*fields, row_id_fields()))
-            rows, state_with_ids = make_state(config, state.store, scan_schema, None, options), row_ids.carried_by(state)
+            rows, state_with_ids = make_state(config, state.store, scan_schema, None, options), row_ids.add_to_state(state)
         if change_data is None:
             change_data = config.enabled("changeDataFeed") and not vectors
         return cls(state_with_ids, rows, state, plain, row_ids, vectors, change_data, repeats)
@@ -160,7 +161,9 @@ def live_batches(files: Sequence[ScanFile], rewrite: Rewrite) -> Iterator[pa.Rec
 
 
 def _with_row_ids(batches: Iterator[pa.RecordBatch], rewrite: Rewrite) -> Iterator[pa.RecordBatch]:
-    return batches if rewrite.row_ids is None else map(rewrite.row_ids.taken_from, batches)
+    """The batches of the scan rewrite.rows with the columns of rewrite.state: row ids in columns of their own, if there are
+    any."""
+    return batches if rewrite.row_ids is None else map(rewrite.row_ids.convert_scanned, batches)
 
 
 def removed(file: ScanFile, *, now_ms: int | None = None, data_change: bool = True) -> RemoveFile:
@@ -215,10 +218,10 @@ def remove_rows(files: Iterable[TouchedFile], rewrite: Rewrite, *, task: int = 0
     """
     store = rewrite.state.store
     remover = _RowRemover(rewrite, task)
-    with undone_on_failure(store.root, remover.images):
+    with abandon_on_failure(store.root, remover.image_writers):
         try:
             for touched in files:
-                remover.take(touched)
+                remover.remove_from(touched)
             return remover.finish()
         except BaseException:
             delete_files(store, [path for part in remover.parts for path in part.written.new_paths])
@@ -226,36 +229,42 @@ def remove_rows(files: Iterable[TouchedFile], rewrite: Rewrite, *, task: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """A file's rows, as sets of positions. present: deleted before. row_count: of the Parquet file."""
+class _RowSets:
+    """A file's rows, as sets of positions. deleted_before: by the file's deletion vector. deleted, updated: to remove now.
+    row_count: of the Parquet file, with the deleted rows."""
 
     row_count: int
-    present: BitMap64
+    deleted_before: BitMap64
     deleted: BitMap64
     updated: BitMap64
 
     @property
     def all_deleted(self) -> BitMap64:
-        return self.present | self.deleted | self.updated
+        return self.deleted_before | self.deleted | self.updated
 
     @property
     def remaining_count(self) -> int:
-        return self.row_count - len(self.present) - len(self.deleted) - len(self.updated)
+        return self.row_count - len(self.deleted_before) - len(self.deleted) - len(self.updated)
 
 
 class _RowRemover:
-    """Goes from file to file. parts: the results so far."""
+    """Removes rows from one file after another. parts: the results so far.
+
+    _image_writers: the writers of change data, by kind. _to_copy: files whose remaining rows are not copied yet.
+    _waiting_for_vector: files whose larger deletion vectors are not written yet; _removed_row_count: the positions in these
+    vectors.
+    """
 
     def __init__(self, rewrite: Rewrite, task: int) -> None:
         self._store, self._rewrite, self._task = rewrite.state.store, rewrite, task
-        self._images: dict[str, FileSetWriter] = {}
+        self._image_writers: dict[str, FileSetWriter] = {}
         if rewrite.change_data:
             kinds = ("delete", "update_preimage")
-            self._images = {kind: FileSetWriter(rewrite.plain, task, kind) for kind in kinds}
-        self._to_copy: list[tuple[ScanFile, _Rows]] = []
+            self._image_writers = {kind: FileSetWriter(rewrite.plain, task, kind) for kind in kinds}
+        self._to_copy: list[tuple[ScanFile, _RowSets]] = []
         self._bytes_to_copy = 0
-        self._waiting: list[tuple[ScanFile, _Rows]] = []
-        self._waiting_rows = 0
+        self._waiting_for_vector: list[tuple[ScanFile, _RowSets]] = []
+        self._removed_row_count = 0
         self.parts: list[RemovedRows] = []
 
     @cached_property
@@ -267,14 +276,15 @@ class _RowRemover:
         return ScanReader(self._rewrite.plain_rows)
 
     @property
-    def images(self) -> list[FileSetWriter]:
+    def image_writers(self) -> list[FileSetWriter]:
         """The writers of change data: one for deleted rows, one for the old values of updated rows; none without change data."""
-        return list(self._images.values())
+        return list(self._image_writers.values())
 
-    def take(self, touched: TouchedFile) -> None:
-        """Remove the rows of one file. Vectors and copies of several files are written together, later."""
-        file, rows = touched.file, _rows_of(self._store, touched, self._rewrite.repeats)
-        if self._images:
+    def remove_from(self, touched: TouchedFile) -> None:
+        """Remove the rows of one file, and note its actions in `parts`. Vectors and copies of several files are written together,
+        later."""
+        file, rows = touched.file, _read_row_sets(self._store, touched, self._rewrite.repeats)
+        if self._image_writers:
             self._write_images(file, rows.deleted, "delete")
             self._write_images(file, rows.updated, "update_preimage")
         remove = removed(file, data_change=self._rewrite.state.data_change)
@@ -285,37 +295,37 @@ class _RowRemover:
         elif self._rewrite.use_deletion_vectors:
             vectors = {"vectors_added": 1 - had_vector, "vectors_updated": had_vector}
             self.parts.append(RemovedRows(WrittenFiles(removes=(remove,)), **vectors, **counts))
-            self._put_off(file, rows)
+            self._add_vector_later(file, rows)
         else:
             self.parts.append(RemovedRows(WrittenFiles(removes=(remove,)), vectors_removed=had_vector, **counts))
             self._copy_later(file, rows)
 
     def finish(self) -> RemovedRows:
+        """Write what waits, and return the results of all files."""
         self._write_vectors()
         self._write_copies()
-        images = WrittenFiles.of_all([writer.finish() for writer in self.images])
+        images = WrittenFiles.of_all([writer.finish() for writer in self.image_writers])
         return RemovedRows.of_all([*self.parts, RemovedRows(images)])
 
     # ------------------------------------------------------------ deletion vectors
 
-    def _put_off(self, file: ScanFile, rows: _Rows) -> None:
+    def _add_vector_later(self, file: ScanFile, rows: _RowSets) -> None:
         """Let the file wait until the vectors fill a deletion vector file."""
-        self._waiting.append((file, rows))
-        self._waiting_rows += rows.row_count - rows.remaining_count
-        if self._waiting_rows * _BYTES_A_ROW >= _VECTOR_FILE_BYTES:
+        self._waiting_for_vector.append((file, rows))
+        self._removed_row_count += rows.row_count - rows.remaining_count
+        if self._removed_row_count * _BYTES_A_ROW >= _VECTOR_FILE_BYTES:
             self._write_vectors()
 
     def _write_vectors(self) -> None:
         """Write one file with the vectors of all waiting files, and collect their add actions."""
-        if not self._waiting:
+        if not self._waiting_for_vector:
             return
-        waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
+        waiting, self._waiting_for_vector, self._removed_row_count = self._waiting_for_vector, [], 0
         data, vectors = dv_file_bytes([rows.all_deleted for _, rows in waiting], vector_file_id(self._rewrite.state.write_id))
         path = vectors[0].path
         assert path is not None
-        self.parts.append(
-            RemovedRows(WrittenFiles(new_paths=(path,)))
-        )  # first: a reply may be lost although the file was written
+        # The path is noted before the write: its reply may be lost although the file was written.
+        self.parts.append(RemovedRows(WrittenFiles(new_paths=(path,))))
         self._store.put_if_absent(path, data)
         data_change = self._rewrite.state.data_change
         adds = (
@@ -326,7 +336,7 @@ class _RowRemover:
 
     # ------------------------------------------------------------ new files
 
-    def _copy_later(self, file: ScanFile, rows: _Rows) -> None:
+    def _copy_later(self, file: ScanFile, rows: _RowSets) -> None:
         """Small files are copied together: a new file has a high cost that does not depend on its rows, above all in wide tables.
         A large file is copied alone, so that its rows are not mixed with those of other files."""
         if self._to_copy and self._bytes_to_copy + file.size_bytes > _COPIED_TOGETHER_BYTES:
@@ -339,65 +349,67 @@ class _RowRemover:
         if not self._to_copy:
             return
         files, self._to_copy, self._bytes_to_copy = self._to_copy, [], 0
-        batches = (batch for file, rows in files for batch in self._kept_rows(file, rows))
+        batches = (batch for file, rows in files for batch in self._remaining_rows(file, rows))
         written = write_unchanged(self._rewrite.state, _with_row_ids(batches, self._rewrite), task=self._task)
         self.parts.append(RemovedRows(written, copied=written.row_count))
         if written.row_count != sum(rows.remaining_count for _, rows in files):
-            raise _mismatch(*files[0], f"{written.row_count} rows were written of it and of {len(files) - 1} other files")
+            raise _row_count_error(*files[0], f"{written.row_count} rows were written of it and of {len(files) - 1} other files")
 
-    def _kept_rows(self, file: ScanFile, rows: _Rows) -> Iterator[pa.RecordBatch]:
-        """Raises RowCountMismatchError, after the last batch, for a file that has other rows than expected."""
+    def _remaining_rows(self, file: ScanFile, rows: _RowSets) -> Iterator[pa.RecordBatch]:
+        """The file's rows that are not removed. Raises RowCountMismatchError, after the last batch, for a file that has other
+        rows than expected."""
         count = 0
         for batch in self._live_rows.read(replace(file, deletion_vector=inline_descriptor(rows.all_deleted))):
             count += batch.num_rows
             yield batch
         if count != rows.remaining_count:
-            raise _mismatch(file, rows, f"{count} rows were copied")
+            raise _row_count_error(file, rows, f"{count} rows were copied")
 
-    def _write_images(self, file: ScanFile, places: BitMap64, kind: str) -> None:
-        """Write the rows at these positions as change data. kind: delete or update_preimage."""
-        if not places:
+    def _write_images(self, file: ScanFile, positions: BitMap64, change_type: str) -> None:
+        """Write the rows at these positions as change data. change_type: delete or update_preimage."""
+        if not positions:
             return
-        count, selected_file = 0, replace(file, selection=inline_descriptor(places))
+        count, selected_file = 0, replace(file, selection=inline_descriptor(positions))
         for conformed in unchanged_batches(self._changed_rows.read(selected_file)):
-            self._images[kind].add(conformed)
+            self._image_writers[change_type].add(conformed)
             count += conformed.batch.num_rows
-        if count != len(places):
+        if count != len(positions):
             raise RowCountMismatchError(
-                f"{len(places)} rows of data file {file.path} are removed, and {count} of them were found for the change data "
+                f"{len(positions)} rows of data file {file.path} are removed, and {count} of them were found for the change data "
                 "feed. Nothing was committed.",
                 path=file.path,
             )
 
 
-def _rows_of(store: ObjectStore, touched: TouchedFile, repeats: Repeats) -> _Rows:
+def _read_row_sets(store: ObjectStore, touched: TouchedFile, repeats: Repeats) -> _RowSets:
     """The file's rows by what happens to them. Raises RowCountMismatchError for positions of rows that do not exist or are
-    deleted already, and as _repeated for a row that was passed more than once."""
+    deleted already, and as _repeated_rows_error for a row that was passed more than once."""
     file = touched.file
     assert touched.deleted_count or touched.updated_count, f"nothing is to be done to {file.path}"
-    deleted, updated = _union(store, touched.deleted), _union(store, touched.updated)
+    deleted, updated = _read_union(store, touched.deleted), _read_union(store, touched.updated)
     counts = (touched.deleted_count, touched.updated_count)
     is_apart = deleted.isdisjoint(updated)
     has_no_repeats = is_apart and counts == (len(deleted), len(updated))
     # Each updated row was passed once; deleted rows may have been passed more often.
     repeats_only_deletes = is_apart and touched.updated_count == len(updated)
     if not has_no_repeats and not (repeats is Repeats.IGNORED and repeats_only_deletes):
-        raise _repeated(file, sum(counts), len(deleted | updated), repeats)
+        raise _repeated_rows_error(file, sum(counts), len(deleted | updated), repeats)
     deleted_before = BitMap64() if file.deletion_vector is None else read_deletion_vector(store, file.deletion_vector)
     row_count = stored_row_count(store, file.path, file.size_bytes)
-    rows = _Rows(row_count, _within(deleted_before, row_count), deleted, updated)
+    rows = _RowSets(row_count, _in_file(deleted_before, row_count), deleted, updated)
     removed_rows = deleted | updated
     if not removed_rows.isdisjoint(deleted_before) or removed_rows.max() >= row_count:
-        raise _mismatch(file, rows, "some of the rows to delete do not exist, or are deleted already")
+        raise _row_count_error(file, rows, "some of the rows to delete do not exist, or are deleted already")
     return rows
 
 
-def _within(vector: BitMap64, row_count: int) -> BitMap64:
+def _in_file(vector: BitMap64, row_count: int) -> BitMap64:
     """The vector without positions after the file's last row. Such vectors exist, and readers ignore these positions."""
     return vector & BitMap64(range(row_count))
 
 
-def _union(store: ObjectStore, sets: tuple[DeletionVectorDescriptor, ...]) -> BitMap64:
+def _read_union(store: ObjectStore, sets: tuple[DeletionVectorDescriptor, ...]) -> BitMap64:
+    """The positions that one of the sets contains."""
     positions = BitMap64()
     for descriptor in sets:
         positions |= read_deletion_vector(store, descriptor)
@@ -426,10 +438,10 @@ def added(file: ScanFile, *, data_change: bool = True) -> AddFile:
 
 def with_vector(add: AddFile, vector: DeletionVectorDescriptor, row_count: int) -> AddFile:
     """The same file with another deletion vector. row_count: of the Parquet file."""
-    return replace(add, stats=_wide_stats(add.stats, row_count), deletion_vector=vector)
+    return replace(add, stats=_stats_with_wide_bounds(add.stats, row_count), deletion_vector=vector)
 
 
-def _wide_stats(stats: str | None, row_count: int) -> str:
+def _stats_with_wide_bounds(stats: str | None, row_count: int) -> str:
     """The file's statistics as bounds that need not be tight any more. numRecords includes the deleted rows.
     Protocol: Per-file Statistics; Writer Requirement for Deletion Vectors.
     """
@@ -442,17 +454,18 @@ def _wide_stats(stats: str | None, row_count: int) -> str:
     return orjson.dumps({**file_stats, "numRecords": row_count, "tightBounds": False}).decode()
 
 
-def _mismatch(file: ScanFile, rows: _Rows, what: str) -> RowCountMismatchError:
+def _row_count_error(file: ScanFile, rows: _RowSets, what: str) -> RowCountMismatchError:
+    """The error for a file whose rows do not add up. what: the fact that contradicts the counts, as the end of a sentence."""
     return RowCountMismatchError(
-        f"The rows of data file {file.path} do not add up: of {rows.row_count} rows {len(rows.present)} were deleted before, "
-        f"{len(rows.deleted)} are to be deleted and {len(rows.updated)} updated, and {what}. Nothing was committed. The file has "
-        "changed since it was written, or this is an error in pydelta: please report it.",
+        f"The rows of data file {file.path} do not add up: of {rows.row_count} rows {len(rows.deleted_before)} were deleted "
+        f"before, {len(rows.deleted)} are to be deleted and {len(rows.updated)} updated, and {what}. Nothing was committed. "
+        "The file has changed since it was written, or this is an error in pydelta: please report it.",
         path=file.path,
         rows=rows.row_count,
     )
 
 
-def _repeated(file: ScanFile, count: int, distinct: int, repeats: Repeats) -> DeltaError:
+def _repeated_rows_error(file: ScanFile, count: int, distinct: int, repeats: Repeats) -> DeltaError:
     """The error for rows that were passed more than once. count: passed rows. distinct: different rows among them."""
     if repeats is Repeats.FORBIDDEN:
         return RowCountMismatchError(
@@ -464,7 +477,8 @@ def _repeated(file: ScanFile, count: int, distinct: int, repeats: Repeats) -> De
 
 
 def multiple_matches(matches: str) -> UnsupportedOperationError:
-    """matches: describes the rows that several rows of the source match."""
+    """The error for rows of the table that several rows of a MERGE's source change. matches: describes the rows that several rows
+    of the source match."""
     return UnsupportedOperationError(
         "Cannot perform Merge as multiple source rows matched and attempted to modify the same target row in the Delta table in "
         f"possibly conflicting ways: {matches}. Nothing was committed. Make the source have one row at most for each key.",

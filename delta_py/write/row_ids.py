@@ -19,7 +19,7 @@ from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.types.schema import LONG, StructField, StructType
 
 _ICEBERG_IDS = ({column_mapping.ID: 2147483540}, {column_mapping.ID: 2147483539})  # Iceberg reserves these field ids for them
-_METADATA_FIELDS = ("row_id", "row_commit_version")
+_METADATA_FIELDS = ("row_id", "row_commit_version")  # of the struct ROW_ADDRESS that a scan returns
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class RowIdColumns:
 
     @classmethod
     def of(cls, config: TableConfig) -> RowIdColumns | None:
-        """None for a table whose rows need not keep their ids."""
+        """The columns that the table's properties name; None for a table whose rows need not keep their ids."""
         if not config.enabled("rowTracking"):
             return None
         names = [
@@ -46,8 +46,8 @@ class RowIdColumns:
             )
         return cls(names[0], names[1], 3 in config.iceberg_versions)
 
-    def carried_by(self, state: WriteState) -> WriteState:
-        """The state for rows with ids: its schema ends with the two columns."""
+    def add_to_state(self, state: WriteState) -> WriteState:
+        """The state that writes rows with ids: its schema ends with the two columns."""
         ids = _ICEBERG_IDS if self.for_iceberg else ({}, {})
         names = (self.row_id, self.row_commit_version)
         fields = tuple(
@@ -55,21 +55,22 @@ class RowIdColumns:
         )
         return replace(state, schema=StructType((*state.schema.fields, *fields)))
 
-    def left_out_of(self, state: WriteState) -> WriteState:
-        """The inverse of carried_by."""
+    def drop_from_state(self, state: WriteState) -> WriteState:
+        """The inverse of add_to_state: the state that writes rows without ids."""
         return replace(state, schema=StructType(state.schema.fields[: -len(_METADATA_FIELDS)]))
 
-    def beside(self, batch: pa.RecordBatch, row_ids: pa.Array, row_commit_versions: pa.Array) -> pa.RecordBatch:
+    def append_to_rows(self, batch: pa.RecordBatch, row_ids: pa.Array, row_commit_versions: pa.Array) -> pa.RecordBatch:
         """The batch with the two columns at its end."""
         names = [*batch.schema.names, self.row_id, self.row_commit_version]
         return pa.RecordBatch.from_arrays([*batch.columns, row_ids, row_commit_versions], names=names)
 
-    def taken_from(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def convert_scanned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Convert a batch of a scan of all columns and row_id_fields(): the two columns replace that struct."""
-        tracked = batch.column(ROW_ADDRESS)
-        return self.beside(batch.drop_columns([ROW_ADDRESS]), *(tracked.field(name) for name in _METADATA_FIELDS))
+        ids_and_versions = batch.column(ROW_ADDRESS)
+        row_ids, row_commit_versions = (ids_and_versions.field(name) for name in _METADATA_FIELDS)
+        return self.append_to_rows(batch.drop_columns([ROW_ADDRESS]), row_ids, row_commit_versions)
 
 
 def row_id_fields() -> StructField:
-    """The column that a scan must return in addition to the table's columns, so that `taken_from` can be used."""
+    """The column that a scan must return in addition to the table's columns, so that `convert_scanned` can be used."""
     return StructField(ROW_ADDRESS, StructType(tuple(StructField(name, LONG) for name in _METADATA_FIELDS)))

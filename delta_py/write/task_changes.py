@@ -31,7 +31,14 @@ from delta_py.protocol.deletion_vectors import (
 )
 from delta_py.row_rules.write_state import WriteState
 from delta_py.storage.store import ObjectStore
-from delta_py.write.data_files import FileSetWriter, TaskConformer, WrittenFiles, delete_files, gathered, undone_on_failure
+from delta_py.write.data_files import (
+    FileSetWriter,
+    TaskConformer,
+    WrittenFiles,
+    abandon_on_failure,
+    combine_batches,
+    delete_files,
+)
 from delta_py.write.row_ids import RowIdColumns
 
 FILE, ROW, CHANGE, NEW, ROW_ID = "__pydelta_file", "__pydelta_row", "__pydelta_change", "__pydelta_new", "__pydelta_row_id"
@@ -100,26 +107,26 @@ def write_changes(state: ChangeState, batches: Iterable[pa.RecordBatch], *, task
     Memory: that of write_files, some rows' positions, and the sets of positions. Raises as write_files. Then all new files are
     deleted.
     """
-    places, writer = _Places(), _NewRows(state, task)
+    old_positions, writer = _OldPositions(), _NewRowWriter(state, task)
     by_clause: Counter[int] = Counter()
-    with undone_on_failure(state.store.root, writer.writers):
-        for batch in gathered(batches):
+    with abandon_on_failure(state.store.root, writer.writers):
+        for batch in combine_batches(batches):
             changes = batch.column(CHANGE).to_numpy(zero_copy_only=False)
-            places.add(batch, changes)
+            old_positions.add(batch, changes)
             writer.add(batch, changes)
             if CLAUSE in batch.schema.names:
-                by_clause.update(_counts(batch.column(CLAUSE)))
-        places.flush()
+                by_clause.update(_count_values(batch.column(CLAUSE)))
+        old_positions.flush()
         written = writer.finish()
         try:
-            touched, scratch = places.described(state.store, state.write_id)
+            touched, scratch = old_positions.to_descriptors(state.store, state.write_id)
         except BaseException:
             delete_files(state.store, written.new_paths)
             raise
     return TaskChanges(written, touched, writer.counts[UPDATED], writer.counts[INSERTED], scratch, tuple(by_clause.items()))
 
 
-def _counts(numbers: pa.Array) -> dict[int, int]:
+def _count_values(numbers: pa.Array) -> dict[int, int]:
     """How often each number occurs."""
     return {pair["values"]: pair["counts"] for pair in pc.value_counts(numbers).to_pylist()}
 
@@ -127,26 +134,29 @@ def _counts(numbers: pa.Array) -> dict[int, int]:
 # ---------------------------------------------------------------- new rows
 
 
-class _NewRows:
-    """Writes new rows to data files, and as change data."""
+class _NewRowWriter:
+    """Writes new rows to data files, and as change data. counts: new rows so far, by kind of change. _image_writers: the writers
+    of change data, by kind of change; empty if none is written."""
 
     def __init__(self, state: ChangeState, task: int) -> None:
         self._state = state
         self.counts = {UPDATED: 0, INSERTED: 0}
-        self._images: dict[int, FileSetWriter] = {}
-        self._rows: FileSetWriter | None = None
+        self._image_writers: dict[int, FileSetWriter] = {}
+        self._row_writer: FileSetWriter | None = None
         if state.new_rows is None:
             return
-        self._rows, self._conformer = FileSetWriter(state.new_rows, task), TaskConformer(state.new_rows, task)
+        self._row_writer, self._conformer = FileSetWriter(state.new_rows, task), TaskConformer(state.new_rows, task)
         if state.change_data:
-            plain = state.new_rows if state.row_ids is None else state.row_ids.left_out_of(state.new_rows)
-            self._images = {kind: FileSetWriter(plain, task, name) for kind, name in _POST_IMAGES.items()}
+            plain = state.new_rows if state.row_ids is None else state.row_ids.drop_from_state(state.new_rows)
+            self._image_writers = {kind: FileSetWriter(plain, task, name) for kind, name in _POST_IMAGES.items()}
 
     @property
     def writers(self) -> list[FileSetWriter]:
-        return [*self._images.values(), *([] if self._rows is None else [self._rows])]
+        """All writers, for the clean-up after a failure."""
+        return [*self._image_writers.values(), *([] if self._row_writer is None else [self._row_writer])]
 
     def add(self, batch: pa.RecordBatch, changes: Ndarray) -> None:
+        """Write the new rows of a batch. changes: the kind of change of each row; rows that are only deleted are skipped."""
         for kind in (UPDATED, INSERTED):
             is_kind = changes == kind
             count = int(is_kind.sum())
@@ -156,24 +166,25 @@ class _NewRows:
 
     def _write(self, batch: pa.RecordBatch, kind: int) -> None:
         """Write the new rows of a batch whose rows all have the same kind of change."""
-        assert self._rows is not None, "rows were handed over to a task that writes none"
-        rows = pa.RecordBatch.from_struct_array(_checked_rows(batch.column(NEW)))
+        assert self._row_writer is not None, "rows were handed over to a task that writes none"
+        rows = pa.RecordBatch.from_struct_array(_check_no_null(batch.column(NEW)))
         row_ids = self._state.row_ids
         if row_ids is not None:
-            # A null stands for the version of this commit.
-            rows = row_ids.beside(rows, batch.column(ROW_ID), pa.nulls(batch.num_rows, pa.int64()))
+            # The rows keep their ids, and a null id gives an inserted row a new one. The commit version is that of this commit,
+            # for which null stands.
+            rows = row_ids.append_to_rows(rows, batch.column(ROW_ID), pa.nulls(batch.num_rows, pa.int64()))
         for conformed in self._conformer.conform(rows, new_rows=kind == INSERTED):
-            self._rows.add(conformed)
-            if kind in self._images:
-                self._images[kind].add(conformed)
+            self._row_writer.add(conformed)
+            if kind in self._image_writers:
+                self._image_writers[kind].add(conformed)
 
     def finish(self) -> WrittenFiles:
         written = WrittenFiles.of_all([writer.finish() for writer in self.writers])
-        return written if self._rows is None else replace(written, identity_marks=self._conformer.identity_marks)
+        return written if self._row_writer is None else replace(written, identity_marks=self._conformer.identity_marks)
 
 
-def _checked_rows(structs: pa.Array) -> pa.Array:
-    """A null among new rows would become a row of nulls, which is never intended."""
+def _check_no_null(structs: pa.Array) -> pa.Array:
+    """The same new rows. A null struct among them would become a row of nulls, which is never intended."""
     assert structs.null_count == 0, "a new row is null"
     return structs
 
@@ -181,20 +192,22 @@ def _checked_rows(structs: pa.Array) -> pa.Array:
 # ---------------------------------------------------------------- positions of old rows
 
 
-class _Places:
-    """Sets of row positions by file and kind of change (DELETED or UPDATED). Positions are buffered and added to the sets many at
-    a time.
+class _OldPositions:
+    """Sets of the positions of old rows, by number of the file and kind of change (DELETED or UPDATED). Positions are buffered
+    and added to the sets many at a time.
 
-    A key is 2 * (number of the file) + (kind of the change).
+    _buffered: pairs of arrays, keys and row positions. A key is 2 * (number of the file) + (kind of the change).
+    _row_counts: how many rows were passed, which may be more than the set has.
     """
 
     def __init__(self) -> None:
         self._buffered: list[tuple[Ndarray, Ndarray]] = []
         self._buffered_count = 0
         self._sets: dict[tuple[int, int], BitMap64] = {}
-        self._counts: dict[tuple[int, int], int] = {}
+        self._row_counts: dict[tuple[int, int], int] = {}
 
     def add(self, batch: pa.RecordBatch, changes: Ndarray) -> None:
+        """Buffer the positions of a batch's old rows. changes: the kind of change of each row."""
         files, rows = batch.column(FILE), batch.column(ROW)
         # Inserts have no file.
         if files.null_count:
@@ -207,7 +220,7 @@ class _Places:
             self.flush()
 
     def flush(self) -> None:
-        """Merge the buffered positions into the sets of each file. A key is file number * 2 + change."""
+        """Add the buffered positions to the sets."""
         if not self._buffered_count:
             return
         keys, rows = (np.concatenate(parts) for parts in zip(*self._buffered, strict=True))
@@ -218,12 +231,13 @@ class _Places:
         for start, stop in pairwise(bounds):
             file, kind = divmod(int(keys[start]), 2)
             positions = from_row_indexes(rows[start:stop])
-            collected = self._sets.get((file, kind))
-            self._sets[file, kind] = positions if collected is None else collected | positions
-            self._counts[file, kind] = self._counts.get((file, kind), 0) + stop - start
+            earlier_positions = self._sets.get((file, kind))
+            self._sets[file, kind] = positions if earlier_positions is None else earlier_positions | positions
+            self._row_counts[file, kind] = self._row_counts.get((file, kind), 0) + stop - start
 
-    def described(self, store: ObjectStore, write_id: str) -> tuple[tuple[TouchedRows, ...], tuple[str, ...]]:
-        """The sets as descriptors: inline if they are small together, otherwise in one file; and the path of that file."""
+    def to_descriptors(self, store: ObjectStore, write_id: str) -> tuple[tuple[TouchedRows, ...], tuple[str, ...]]:
+        """The rows to remove from each file, with the sets as deletion vectors: inline if they are small together, otherwise in
+        one new file. Also returns the path of that file, or () if there is none."""
         keys = sorted(self._sets)
         # A set has at least one byte, so more sets than _INLINE_BYTES cannot be inline together.
         inline = [inline_descriptor(self._sets[key]) for key in keys[:_INLINE_BYTES]]
@@ -244,5 +258,5 @@ class _Places:
         for file in sorted({file for file, _ in sets}):
             deleted, updated = (file, DELETED), (file, UPDATED)
             yield TouchedRows(
-                file, sets.get(deleted), sets.get(updated), self._counts.get(deleted, 0), self._counts.get(updated, 0)
+                file, sets.get(deleted), sets.get(updated), self._row_counts.get(deleted, 0), self._row_counts.get(updated, 0)
             )

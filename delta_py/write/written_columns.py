@@ -43,15 +43,16 @@ def file_fields(state: WriteState) -> tuple[StructField, ...]:
 def _without_void(struct: StructType) -> StructType:
     """The struct as files contain it. A struct of only void fields keeps them: a Parquet group without fields is not valid, and
     without the group readers could not see which structs are null. Only rows that another program wrote have such structs."""
-    stored = tuple(
+    stored_fields = tuple(
         replace(f, data_type=_without_void(f.data_type)) if isinstance(f.data_type, StructType) else f
         for f in struct.fields
         if f.data_type != VOID
     )
-    return StructType(stored) if stored else struct
+    return StructType(stored_fields) if stored_fields else struct
 
 
 def physical_field(f: StructField, mode: str) -> StructField:
+    """The field under its name in data files. The columns of row ids already have it (MATERIALIZED)."""
     return f if MATERIALIZED in f.metadata else column_mapping.to_physical(f, mode)
 
 
@@ -65,12 +66,17 @@ def parquet_field(physical: StructField) -> pa.Field:
 
 
 def _parquet_type(data_type: DataType, name: str, nested_ids: Mapping[str, int]) -> pa.DataType:
-    """name: of the nearest enclosing field, and the parts between it and the type. Protocol: Iceberg Compatibility V2."""
+    """The Arrow type of a column or a part of it, with the field ids of elements, keys and values that Iceberg needs.
 
-    def part(kind: DataType, of: str, *, nullable: bool = True) -> pa.Field:
-        number = nested_ids.get(f"{name}.{of}")
-        metadata = None if number is None else {b"PARQUET:field_id": str(number).encode()}
-        return pa.field(of, _parquet_type(kind, f"{name}.{of}", nested_ids), nullable=nullable, metadata=metadata)
+    name: of the nearest enclosing field, with the parts between it and the type, such as `tags.element`. nested_ids: field ids by
+    such names. Protocol: Iceberg Compatibility V2.
+    """
+
+    def part(kind: DataType, part_name: str, *, nullable: bool = True) -> pa.Field:
+        """A field for a part of the type, with its field id. kind: the part's type. part_name: element, key or value."""
+        field_id = nested_ids.get(f"{name}.{part_name}")
+        metadata = None if field_id is None else {b"PARQUET:field_id": str(field_id).encode()}
+        return pa.field(part_name, _parquet_type(kind, f"{name}.{part_name}", nested_ids), nullable=nullable, metadata=metadata)
 
     match data_type:
         case StructType(fields):
@@ -84,33 +90,34 @@ def _parquet_type(data_type: DataType, name: str, nested_ids: Mapping[str, int])
     return to_arrow_type(data_type)
 
 
-def retyped(array: pa.Array, into: pa.DataType) -> pa.Array:
+def convert_structure(array: pa.Array, into: pa.DataType) -> pa.Array:
     """The same values with other names and nullability of nested fields, without the void fields of structs that `into` lacks. No
     value is copied, except for parts of null variants."""
     if isinstance(into, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(into, array)
     if into.equals(VARIANT_ARROW):
         return _with_parts_below_nulls(array)
-    if array.type.equals(into, check_metadata=True) and not _holds_variant(into):
+    if array.type.equals(into, check_metadata=True) and not _contains_variant(into):
         return array
     if pa.types.is_struct(into):
         # The values below a null struct do not count: a variant there must be null, too.
-        parts = array.flatten() if array.null_count and _holds_variant(into) else map(array.field, range(array.type.num_fields))
+        hides_values = array.null_count and _contains_variant(into)
+        parts = array.flatten() if hides_values else map(array.field, range(array.type.num_fields))
         if into.num_fields < array.type.num_fields:
             parts = [part for part in parts if not pa.types.is_null(part.type)]
-        children = [retyped(part, f.type) for part, f in zip(parts, into, strict=True)]
+        children = [convert_structure(part, f.type) for part, f in zip(parts, into, strict=True)]
         return pa.StructArray.from_arrays(children, fields=list(into), mask=array.is_null())
     if pa.types.is_list(into):
-        return with_elements(array, partial(retyped, into=into.value_type), into)
+        return with_elements(array, partial(convert_structure, into=into.value_type), into)
     if pa.types.is_map(into):
-        to_key, to_value = (partial(retyped, into=kind) for kind in (into.key_type, into.item_type))
+        to_key, to_value = (partial(convert_structure, into=kind) for kind in (into.key_type, into.item_type))
         return with_entries(array, to_key, to_value, into)
     return array
 
 
-def _holds_variant(into: pa.DataType) -> bool:
+def _contains_variant(into: pa.DataType) -> bool:
     """Whether the type contains a variant, at any depth."""
-    return into.equals(VARIANT_ARROW) or any(_holds_variant(into.field(i).type) for i in range(into.num_fields))
+    return into.equals(VARIANT_ARROW) or any(_contains_variant(into.field(i).type) for i in range(into.num_fields))
 
 
 def _with_parts_below_nulls(variants: pa.StructArray) -> pa.StructArray:

@@ -57,7 +57,7 @@ def planned_delete(target: Target, condition: Column | None) -> PlannedChange:
 def truncate(spark: SparkSession, table: TablePath) -> DmlResult:
     """Delete all rows; the history calls it TRUNCATE. Raises the same as `delete`."""
     with open_target(spark, table, "DELETE") as target:
-        target.dml.recorded = "TRUNCATE"
+        target.dml.recorded_operation = "TRUNCATE"
         return run_changes(target, planned_delete(target, None).changed, {})
 
 

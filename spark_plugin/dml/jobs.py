@@ -241,7 +241,7 @@ def run_changes(
         raise
     times = {"scanTimeMs": round((scanned - started) * 1000), "rewriteTimeMs": round((time.monotonic() - scanned) * 1000)}
     try:
-        commit = partial(dml.commit, parameters, changes, removals, times, named=named)
+        commit = partial(dml.commit, parameters, changes, removals, times, name_metrics=named)
         version, metrics = at_table(target.spark, commit, once=True)
     finally:
         if any(part.scratch for part in changes):

@@ -15,7 +15,7 @@ from delta_py.progress import part
 from delta_py.scan.time_travel import parse_timestamp_ms
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
-from delta_py.write.file_copies import Copy, bytes_of
+from delta_py.write.file_copies import Copy, minimum_bytes
 from spark_plugin.maintenance.job_tasks import copier
 from spark_plugin.options.settings import TablePath, active
 from spark_plugin.tasks.run_near_table import at_table, in_tasks
@@ -51,7 +51,7 @@ def run_deep_clone(spark: SparkSession, source: TablePath, target: TablePath, ar
 
 
 def _copy_in_tasks(spark: SparkSession, source: ObjectStore, target: ObjectStore, copies: Sequence[Copy]) -> None:
-    with part(bytes_of(copies), "bytes"):
+    with part(minimum_bytes(copies), "bytes"):
         in_tasks(spark, list(_groups(copies)), copier(source, target))
 
 

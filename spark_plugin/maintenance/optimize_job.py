@@ -41,7 +41,7 @@ from delta_py.optimize.optimize_bins import (
 from delta_py.storage.addresses import location_of
 from delta_py.types.sizes import parse_size
 from delta_py.write.arranging import Arrangement, SampledBin, file_shares
-from delta_py.write.data_files import WrittenFiles, nothing_left
+from delta_py.write.data_files import WrittenFiles, delete_files_on_failure
 from delta_py.write.rewrite import Rewrite
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.maintenance.job_tasks import (
@@ -108,7 +108,7 @@ class SparkBinWriters:
         self._spark = spark
 
     def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
-        with nothing_left(rewrite.state, partial(abandon, self._spark)):
+        with delete_files_on_failure(rewrite.state, partial(abandon, self._spark)):
             return in_tasks(self._spark, bins, bin_compactor(rewrite))
 
     def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> list[pa.Table]:
@@ -139,7 +139,7 @@ class SparkBinWriters:
         if not shares:
             return [WrittenFiles() for _ in bins]
         split, write = row_splitter(arrangement, [order for _, order in with_rows]), piece_writer(arrangement)
-        with nothing_left(arrangement.rewrite.state, partial(abandon, self._spark)):
+        with delete_files_on_failure(arrangement.rewrite.state, partial(abandon, self._spark)):
             frame = self._spark.createDataFrame(shares, _SHARES)
             frame = frame.repartition(len(shares)).mapInArrow(split, _SPLIT)
             frame = frame.repartitionById(first_files[-1], FILE).sortWithinPartitions(FILE, PIECE)

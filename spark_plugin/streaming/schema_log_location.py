@@ -13,7 +13,7 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store_options import StorageOptions
 from delta_py.streaming.schema_log import SchemaLog, TrackedSchema
-from delta_py.streaming.schema_tracking import SchemaTracker, is_alike, merged
+from delta_py.streaming.schema_tracking import SchemaTracker, merge_bare_changes, reads_same_rows
 from spark_plugin.options.streaming_options import SchemaTracking
 
 _QUERY_ID, _SOURCES = "metadata", "sources"
@@ -23,7 +23,7 @@ def look_up(tracking: SchemaTracking, snapshot: Snapshot) -> TrackedSchema | Non
     """Return the schema with which the stream continues, None for a new stream. Records consecutive changes as one."""
     log = _open_log(tracking, snapshot)
     log.check_owner(snapshot.metadata.id, None)
-    return merged(log, snapshot.store).newest
+    return merge_bare_changes(log, snapshot.store).newest
 
 
 def open_tracker(tracking: SchemaTracking, snapshot: Snapshot, config: TableConfig) -> SchemaTracker:
@@ -33,7 +33,7 @@ def open_tracker(tracking: SchemaTracking, snapshot: Snapshot, config: TableConf
     (DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART); the errors of SchemaTracker and its check_allowed.
     """
     log = _open_log(tracking, snapshot)
-    if log.newest is not None and not is_alike(config, log.newest.config(snapshot.config)):
+    if log.newest is not None and not reads_same_rows(config, log.newest.config(snapshot.config)):
         raise SchemaMismatchError(
             f"The stream of the table at {snapshot.table_root} was loaded before the schema of version {log.newest.version} was "
             f"noted in its log of schemas at {log.location}. Load it again (readStream...load), and start the query again.",

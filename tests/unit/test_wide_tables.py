@@ -24,7 +24,7 @@ from delta_py.parquet.read_columns import plan_file
 from delta_py.parquet.values.conform_batch import apply, converter
 from delta_py.parquet.values.rebase import LegacyCalendar
 from delta_py.protocol.column_mapping import ID
-from delta_py.row_changes.assigned_rows import AssignedPaths, assigned, updated_rows
+from delta_py.row_changes.assigned_rows import AssignedPaths, resolve_assignments, updated_rows
 from delta_py.row_changes.merge_clauses import SqlClause, resolved_clauses
 from delta_py.row_changes.sql_scope import SOURCE, TARGET, Scope, Side
 from delta_py.row_rules.not_null import check_not_null
@@ -145,7 +145,7 @@ def resolve_a_merge(columns: int) -> Callable[[], object]:
 def update_one_field(columns: int) -> Callable[[], object]:
     rows = struct_of(columns, null=True)
     side = Side(StructType((StructField("s", schema_of(columns)),)))
-    values = assigned(Scope((side,), Clock(0), "SET"), side, {"s.c1": "s.c2 + 1"}, "UPDATE")
+    values = resolve_assignments(Scope((side,), Clock(0), "SET"), side, {"s.c1": "s.c2 + 1"}, "UPDATE")
     new_rows = updated_rows(side, values)
     return lambda: new_rows.of(rows)
 

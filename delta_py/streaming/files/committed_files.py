@@ -20,7 +20,7 @@ from delta_py.streaming.stream_options import StreamOptions
 # The number of commits whose changes are computed together.
 READ_AHEAD = 128
 
-# (commit, first index, stop index (exclusive) or None for all)
+# Parts of commits: (commit, index of the first file, stop index (exclusive) or None for all).
 Portions = Sequence[tuple[LogFile, int, int | None]]
 
 
@@ -44,13 +44,13 @@ class CommittedFiles:
         *,
         tracks_schema: bool,
     ) -> None:
-        self._log, self._ours, self._options, self._choice = log, read_state, options, choice
+        self._log, self._read_state, self._options, self._choice = log, read_state, options, choice
         self._tracks_schema = tracks_schema
         self.changes = ChangeReader(store, read_state.config) if options.change_feed else None
 
     def checked(self, file: LogFile) -> StreamCommit:
-        """A commit whose rows the stream can read, after the checks."""
-        commit, read_state = self._log.read(file), self._ours
+        """Read a commit, and check that the stream can read its rows."""
+        commit, read_state = self._log.read(file), self._read_state
         if self._tracks_schema:
             check_table(read_state.config, commit.protocol, commit.metadata, commit.version, read_state.root)
         else:
@@ -61,7 +61,8 @@ class CommittedFiles:
         return commit
 
     def of(self, file: LogFile, next_commits: Sequence[LogFile]) -> VersionFiles:
-        """next_commits: some commits after it, which may be read next."""
+        """The numbered files of a commit: the added files, or the changes of a change feed. next_commits: some commits after it,
+        which may be read next."""
         if self.changes is None:
             return self._added(file)
         return self.changes.of(self.checked(file).file, next_commits)
@@ -69,19 +70,19 @@ class CommittedFiles:
     def _added(self, file: LogFile) -> NumberedFiles:
         """The files that a commit added and that the stream reads."""
         commit, rules = self.checked(file), self._options.rules
-        check_rows_only_added(commit, rules, self._ours.root)
-        is_skipped = commit.removed is not None and rules.skip_change_commits
+        check_rows_only_added(commit, rules, self._read_state.root)
+        is_skipped = commit.removed_path is not None and rules.skip_change_commits
         return NumberedFiles(commit.files.slice(0, 0) if is_skipped else commit.files, self._choice)
 
     def added_between(self, portions: Portions) -> Iterator[pa.RecordBatch]:
-        """The added files to read."""
-        for file, first, stop in portions:
-            yield from self._added(file).batches(first, stop)
+        """The added files to read, in the order of the portions."""
+        for file, first_index, stop in portions:
+            yield from self._added(file).batches(first_index, stop)
 
     def changed_between(self, changes: ChangeReader, portions: Portions) -> Iterator[pa.RecordBatch]:
         """The changes to read: PLANNED_CHANGES."""
-        pruner = ChangePruner.of(self._ours.config, self._options.predicate, self._options.scan.timezone)
-        for number, (file, first, stop) in enumerate(portions):
-            next_commits = [other for other, _, _ in portions[number + 1 : number + 1 + READ_AHEAD]]
+        pruner = ChangePruner.of(self._read_state.config, self._options.predicate, self._options.scan.timezone)
+        for number, (file, first_index, stop) in enumerate(portions):
+            next_commits = [next_commit for next_commit, _, _ in portions[number + 1 : number + 1 + READ_AHEAD]]
             commit = changes.of(self.checked(file).file, next_commits)
-            yield from commit.batches(first, stop, pruner, self._options.exclude)
+            yield from commit.batches(first_index, stop, pruner, self._options.exclude)

@@ -30,6 +30,7 @@ from delta_py.types.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Path
 LEAST, MOST, TIMELESS = "event_min", "event_max", "event_null"
 # Before and after every time that a bound can express.
 _BEFORE_ALL, _AFTER_ALL = -(2**63), 2**63 - 1
+# The times that Python can express, so that predicates can name them.
 _FIRST, _LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59)
 _EPOCH = datetime(1970, 1, 1)
 
@@ -44,7 +45,8 @@ class EventTime:
 
     @classmethod
     def of(cls, config: TableConfig, column: str) -> EventTime:
-        """Raises SchemaMismatchError for a column that does not exist, InvalidOptionError for one that cannot order rows."""
+        """The column of a table by which a stream orders rows. Raises SchemaMismatchError for a column that does not exist,
+        InvalidOptionError for one that cannot order rows."""
         f: StructField = find_path(config.schema, (column,))[0]
         if f.data_type not in (TIMESTAMP, TIMESTAMP_NTZ, DATE) or f.name in config.partition_columns:
             what = "a partition column" if f.name in config.partition_columns else f"of type {type_name(f.data_type)}"
@@ -69,8 +71,8 @@ class EventTime:
         """
         for batch in snapshot.file_batches({self.path: self.data_type}, want_whole=with_stats):
             assert batch.stats is not None, "statistics of the column were asked for"
-            minima = self._numbers(batch.stats.minimum.get(self.path), batch.files.num_rows, _BEFORE_ALL)
-            maxima = self._numbers(batch.stats.maximum.get(self.path), batch.files.num_rows, _AFTER_ALL)
+            minima = self._times_as_numbers(batch.stats.minimum.get(self.path), batch.files.num_rows, _BEFORE_ALL)
+            maxima = self._times_as_numbers(batch.stats.maximum.get(self.path), batch.files.num_rows, _AFTER_ALL)
             nulls = batch.stats.null_count.get(self.path, pa.nulls(batch.files.num_rows, pa.int64()))
             timeless = pc.fill_null(pc.greater(nulls, 0), True)
             only_nulls = pc.fill_null(pc.equal(nulls, batch.stats.num_records), False)
@@ -80,29 +82,31 @@ class EventTime:
             files = batch.files.select(schema.names[:-3])  # without LEAST, MOST and TIMELESS
             yield pa.RecordBatch.from_arrays([*files.columns, minima, maxima, timeless], schema=schema)
 
-    def _numbers(self, bounds: pa.Array | None, count: int, unknown: int) -> pa.Array:
+    def _times_as_numbers(self, bounds: pa.Array | None, count: int, unknown: int) -> pa.Array:
         """Bounds as numbers; `unknown` for missing bounds and for times outside of the years 1 to 9999."""
         if bounds is None:
             return pa.array(np.full(count, unknown), pa.int64())
-        plain = bounds.cast(pa.int32()).cast(pa.int64()) if self.data_type == DATE else bounds.cast(pa.int64())
-        first, last = (self._number(time) for time in (_FIRST, _LAST))
-        is_in_range = pc.and_(pc.greater_equal(plain, first), pc.less_equal(plain, last))
-        return pc.if_else(pc.fill_null(is_in_range, False), plain, pa.scalar(unknown, pa.int64()))
+        numbers = bounds.cast(pa.int32()).cast(pa.int64()) if self.data_type == DATE else bounds.cast(pa.int64())
+        first, last = (self._time_as_number(time) for time in (_FIRST, _LAST))
+        is_in_range = pc.and_(pc.greater_equal(numbers, first), pc.less_equal(numbers, last))
+        return pc.if_else(pc.fill_null(is_in_range, False), numbers, pa.scalar(unknown, pa.int64()))
 
-    def _number(self, time: datetime) -> int:
+    def _time_as_number(self, time: datetime) -> int:
+        """The number that stands for the time in files: days since 1970 for a date, microseconds otherwise."""
         since = time - _EPOCH
         return since.days if self.data_type == DATE else since // timedelta(microseconds=1)
 
     # ------------------------------------------------------------ batches
 
-    def end_of_ties(self, files: pa.Table, place: int) -> int:
+    def end_of_ties(self, files: pa.Table, index: int) -> int:
         """The last index whose file begins with the same time: a batch that ended before it would have no rows
         between its bounds."""
+        # Binary search: the files are ordered by LEAST.
         least = files[LEAST]
-        low, high = place, len(least) - 1
+        low, high = index, len(least) - 1
         while low < high:
             middle = (low + high + 1) // 2
-            low, high = (middle, high) if least[middle].as_py() == least[place].as_py() else (low, middle - 1)
+            low, high = (middle, high) if least[middle].as_py() == least[index].as_py() else (low, middle - 1)
         return low
 
     def files_between(self, files: pa.Table, after: int, last: int) -> tuple[pa.Table, Expression | None]:
@@ -111,20 +115,20 @@ class EventTime:
         files: ordered, as files_of returns them. after: the index of the last file before the batch; negative if there is none.
         last: the index of the last file of the batch.
         """
-        begin = self._bound(files, after + 1) if after >= 0 else None
-        end = self._bound(files, last + 1)
+        begin = self._minimum_time(files, after + 1) if after >= 0 else None
+        end = self._minimum_time(files, last + 1)
         batch_files, is_last = files.slice(0, last + 1), last + 1 == files.num_rows
         if begin is not None:
             is_in_batch = pc.greater_equal(batch_files[MOST], begin)
             batch_files = batch_files.filter(pc.or_(is_in_batch, batch_files[TIMELESS]) if is_last else is_in_batch)
-        return batch_files, self._rows(begin, end, is_last)
+        return batch_files, self._rows_predicate(begin, end, is_last)
 
-    def _bound(self, files: pa.Table, place: int) -> int | None:
+    def _minimum_time(self, files: pa.Table, index: int) -> int | None:
         """The minimum time of the file at an index; None if there is no such file, or its minimum is not known."""
-        least: int | None = files[LEAST][place].as_py() if place < files.num_rows else None
+        least: int | None = files[LEAST][index].as_py() if index < files.num_rows else None
         return None if least == _BEFORE_ALL else least
 
-    def _rows(self, begin: int | None, end: int | None, is_last: bool) -> Expression | None:
+    def _rows_predicate(self, begin: int | None, end: int | None, is_last: bool) -> Expression | None:
         """The predicate for the rows of a batch; None for all rows.
 
         begin (inclusive), end (exclusive): times as numbers; None for no bound. is_last: it is the last batch, which also has the
@@ -135,12 +139,13 @@ class EventTime:
             if begin is None:
                 return None
             timeless = IsNull(column)
-            return timeless if begin == _AFTER_ALL else Or((timeless, Comparison(">=", column, self._literal(begin))))
+            return timeless if begin == _AFTER_ALL else Or((timeless, Comparison(">=", column, self._time_literal(begin))))
         assert end is not None, "files of unknown times are in one batch, which ends before a known one or is the last"
-        to_end = Not(IsNull(column)) if end == _AFTER_ALL else Comparison("<", column, self._literal(end))
-        return to_end if begin is None else And((Comparison(">=", column, self._literal(begin)), to_end))
+        to_end = Not(IsNull(column)) if end == _AFTER_ALL else Comparison("<", column, self._time_literal(end))
+        return to_end if begin is None else And((Comparison(">=", column, self._time_literal(begin)), to_end))
 
-    def _literal(self, number: int) -> Literal:
+    def _time_literal(self, number: int) -> Literal:
+        """The inverse of _time_as_number, as a literal of the column's type."""
         value: Any
         if self.data_type == DATE:
             value = date(1970, 1, 1) + timedelta(days=number)

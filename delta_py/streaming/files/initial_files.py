@@ -23,7 +23,8 @@ _SPELLING = "path_text"
 
 
 class InitialFiles:
-    """event_time: the column whose times order the files; None to order them by age."""
+    """The files of the table at the version where a stream begins. event_time: the column whose times order the files; None to
+    order them by age. _sorted: the version and its ordered files, until the stream has read them."""
 
     def __init__(self, log: StreamLog, choice: FileChoice, event_time: EventTime | None) -> None:
         self._log, self._choice, self._event_time = log, choice, event_time
@@ -34,7 +35,7 @@ class InitialFiles:
     def is_by_time(self) -> bool:
         return self._event_time is not None
 
-    def at(self, version: int) -> pa.Table:
+    def files_at(self, version: int) -> pa.Table:
         """All files of the table at a version, ordered: stream_schema, and EventTime's columns if it orders them.
 
         Raises LogFileNotFoundError (DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE)."""
@@ -43,7 +44,8 @@ class InitialFiles:
         return self._sorted[1]
 
     def numbered(self, version: int) -> NumberedFiles:
-        return NumberedFiles(self.at(version), self._choice)
+        """The ordered files of a version with their indexes."""
+        return NumberedFiles(self.files_at(version), self._choice)
 
     def forget(self) -> None:
         """Release the files, because the stream has read them."""
@@ -58,18 +60,19 @@ class InitialFiles:
         batches = (batch.files.select(schema.names) for batch in snapshot.file_batches(want_whole=with_stats))
         return sorted_by(("modification_time", _SPELLING), batches, schema).select(self._schema.names)
 
-    def end_of_ties(self, version: int, place: int | None) -> int | None:
-        """Where a batch that takes the file at `place` may end, by EventTime's rule; None if it takes all remaining files."""
+    def end_of_ties(self, version: int, index: int | None) -> int | None:
+        """Where a batch that takes the file at `index` may end, by EventTime's rule; None if it takes all remaining files."""
         assert self._event_time is not None
-        files = self.at(version)
-        last = None if place is None else self._event_time.end_of_ties(files, place)
-        return None if last == files.num_rows - 1 else last
+        files = self.files_at(version)
+        # Without an index all files were taken; the index of the last file means the same.
+        last_index = None if index is None else self._event_time.end_of_ties(files, index)
+        return None if last_index == files.num_rows - 1 else last_index
 
     def between(self, start: StreamOffset, end: StreamOffset) -> tuple[list[pa.RecordBatch], Expression | None]:
         """The files that a batch reads, and which of their rows belong to it (None: all). start: initial, exclusive."""
-        files, first = self.at(start.version), start.next_index
+        files, first_index = self.files_at(start.version), start.next_index
         stop = end.next_index if end.is_initial else files.num_rows
         if self._event_time is None:
-            return list(NumberedFiles(files, self._choice).batches(first, stop)), None
-        batch_files, rows = self._event_time.files_between(files, start.index, stop - 1)
-        return list(NumberedFiles(batch_files, self._choice).batches(0, None)) if stop > first else [], rows
+            return list(NumberedFiles(files, self._choice).batches(first_index, stop)), None
+        batch_files, rows_predicate = self._event_time.files_between(files, start.index, stop - 1)
+        return list(NumberedFiles(batch_files, self._choice).batches(0, None)) if stop > first_index else [], rows_predicate

@@ -32,8 +32,8 @@ class VersionFiles(Protocol):
         """The index of a feed's last change, whether the stream reads it or not; None if there is none, and for
         streams of rows."""
 
-    def places(self, first: int) -> Iterator[tuple[Any, Any]]:
-        """(indexes, sizes in bytes) of the files to read, from the index `first` on, in pieces, ascending."""
+    def indexes_and_sizes(self, first_index: int) -> Iterator[tuple[Any, Any]]:
+        """(indexes, sizes in bytes) of the files to read, from the index `first_index` on, in pieces, ascending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,8 @@ class FileChoice:
     def needs_stats(self) -> bool:
         return bool(self.pruner.stats_leaves)
 
-    def keep(self, files: pa.RecordBatch) -> pa.RecordBatch:
+    def choose(self, files: pa.RecordBatch) -> pa.RecordBatch:
+        """Those of the files that the stream reads."""
         if self.exclude is not None:
             files = files.filter(pc.invert(pc.match_substring_regex(encode_paths(files["path"]), self.exclude)))
         stats = parse_stats(files["stats"], self.pruner.stats_leaves) if self.needs_stats else None
@@ -57,7 +58,7 @@ class FileChoice:
 
 @dataclass(frozen=True, slots=True)
 class NumberedFiles:
-    """Data files that are numbered by their index."""
+    """Data files that are numbered by their index, in the order in which a stream reads them. Implements VersionFiles."""
 
     files: pa.Table
     choice: FileChoice
@@ -70,18 +71,18 @@ class NumberedFiles:
     def last_change(self) -> None:
         return None
 
-    def places(self, first: int) -> Iterator[tuple[Any, Any]]:
-        """(indexes, sizes in bytes) of the files to read, from the index `first` on, in pieces, ascending."""
-        for batch in self.files.slice(first).to_batches(max_chunksize=_FILES_AT_ONCE):
-            places = pa.array(np.arange(first, first + batch.num_rows))
-            chosen_files = self.choice.keep(batch.append_column(_PLACE, places))
+    def indexes_and_sizes(self, first_index: int) -> Iterator[tuple[Any, Any]]:
+        """(indexes, sizes in bytes) of the files to read, from the index `first_index` on, in pieces, ascending."""
+        for batch in self.files.slice(first_index).to_batches(max_chunksize=_FILES_AT_ONCE):
+            indexes = pa.array(np.arange(first_index, first_index + batch.num_rows))
+            chosen_files = self.choice.choose(batch.append_column(_PLACE, indexes))
             yield chosen_files[_PLACE].to_numpy(), chosen_files["size"].to_numpy()
-            first += batch.num_rows
+            first_index += batch.num_rows
 
-    def batches(self, first: int, stop: int | None) -> Iterator[pa.RecordBatch]:
-        """The files to read from the index `first` up to `stop` (exclusive)."""
-        length = None if stop is None else max(0, stop - first)
-        for batch in self.files.slice(first, length).to_batches(max_chunksize=_FILES_AT_ONCE):
-            chosen_files = self.choice.keep(batch)
+    def batches(self, first_index: int, stop: int | None) -> Iterator[pa.RecordBatch]:
+        """The files to read from the index `first_index` up to `stop` (exclusive)."""
+        length = None if stop is None else max(0, stop - first_index)
+        for batch in self.files.slice(first_index, length).to_batches(max_chunksize=_FILES_AT_ONCE):
+            chosen_files = self.choice.choose(batch)
             if chosen_files.num_rows:
                 yield chosen_files

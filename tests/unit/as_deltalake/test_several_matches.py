@@ -63,7 +63,7 @@ def result(library: Any, path: Path, build: Build) -> Any:
 @pytest.mark.parametrize("pairs", [1 << 18, 1], ids=["at once", "pair by pair"])
 @pytest.mark.parametrize("case", CASES)
 def test_several_matches_have_deltalakes_result(tmp_path: Path, case: str, pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge_join, "_PAIRS", pairs)
+    monkeypatch.setattr(merge_join, "_MOST_PAIRS", pairs)
     rows = result(ours, tmp_path / "ours", CASES[case])
     assert rows == result(deltalake, tmp_path / "theirs", CASES[case])
     assert (rows == "refused") == (case in REFUSED)

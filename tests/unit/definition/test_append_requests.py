@@ -65,7 +65,7 @@ def test_append_reads_new_log_and_writes_data_commit_checksum(store: MemoryStore
 
 
 def test_append_loads_a_table_again_that_it_read_long_ago(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write, "_FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(write, "_MOST_SECONDS_WITHOUT_RELOAD", 0.0)
     assert append(store) == [*opened(2), *WRITTEN, *opened(2), *committed(3)]
 
     def is_made_again(moment: str, call: str, path: str) -> None:

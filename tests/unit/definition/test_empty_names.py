@@ -96,7 +96,7 @@ def test_conversion_of_a_file_with_an_empty_name_is_refused(tmp_path: Path) -> N
 @pytest.fixture(params=["none", "name"])
 def foreign_table(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     with monkeypatch.context() as patched:
-        patched.setattr(new_columns, "_check_named", lambda *_: None)
+        patched.setattr(new_columns, "_check_no_new_empty_names", lambda *_: None)
         write_delta(str(tmp_path), NAMELESS_ROWS["top"], configuration={"delta.columnMapping.mode": request.param})
     return str(tmp_path)
 

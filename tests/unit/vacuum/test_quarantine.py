@@ -177,7 +177,7 @@ def test_fsck_and_restore_name_files_in_quarantine_and_lose_none(store: ObjectSt
     (fault,) = restore_faults(store, version=0).to_pylist()
     assert "restore_quarantined" in fault["reason"] and not fault["can_repair"] and fault["rows_lost"] == 0
     for path in DeltaTable(store.root, store=store).files()["path"].to_pylist():  # which should never happen
-        Quarantine(store, NOW).take(path)
+        Quarantine(store, NOW).add(path)
     (fault,) = DeltaTable(store.root, store=store).fsck(dry_run=False, allow_data_loss=True).to_pylist()
     assert "restore_quarantined" in fault["reason"]
     restore_quarantined(store)

@@ -344,12 +344,12 @@ def test_restore_that_was_committed_meanwhile_keeps_its_files(path: str) -> None
     look = Vacuum.begin(LocalStore(path), VacuumRequest(), in_hours(WEEK + 1))
     removable = look.find()
     assert removable.num_rows == 1
-    assert look.still_unneeded(removable).num_rows == 1
+    assert look.drop_needed_now(removable).num_rows == 1
     restore(LocalStore(path), version=0)
-    assert look.still_unneeded(removable).num_rows == 0
+    assert look.drop_needed_now(removable).num_rows == 0
     started = look.log_start(removable)
     assert started == 3, "after the RESTORE"
-    assert look.still_unneeded(removable, started).num_rows == 0
+    assert look.drop_needed_now(removable, started).num_rows == 0
 
 
 def test_damaged_state_deletes_nothing(path: str) -> None:

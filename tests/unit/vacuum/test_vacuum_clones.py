@@ -259,7 +259,7 @@ def test_clone_made_during_a_vacuum_keeps_its_files(path: str, copy: str) -> Non
     removable = looking.find()
     assert removable.num_rows == 1
     clone_table(Snapshot.load(open_store(path), version=0), open_store(copy))
-    assert looking.still_unneeded(removable).num_rows == 0
+    assert looking.drop_needed_now(removable).num_rows == 0
 
 
 NO_RETENTION = {"delta.deletedFileRetentionDuration": "interval 0 hours"}
@@ -287,7 +287,7 @@ def test_new_reader_of_a_clone_during_the_search_keeps_files(path: str, copy: st
     removable = looking.find()
     assert removable.num_rows == 1
     with DeltaTable(copy, version=0).lease():
-        assert looking.still_unneeded(removable).num_rows == 0
+        assert looking.drop_needed_now(removable).num_rows == 0
 
 
 def test_clone_with_an_incomplete_log_protects_files_of_that_age(

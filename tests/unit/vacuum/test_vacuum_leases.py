@@ -109,8 +109,8 @@ def test_vacuum_sees_a_reader_that_starts_before_its_deletion(path: str, kind: V
     removable = look.find()
     assert removable.num_rows == 1
     with DeltaTable(path, version=0).lease():
-        assert look.still_unneeded(removable, look.log_start(removable)).num_rows == 0
-        look.note_done()
+        assert look.drop_needed_now(removable, look.log_start(removable)).num_rows == 0
+        look.record_progress()
     assert read_last_vacuum(LocalStore(path)) == 0
 
 
@@ -137,7 +137,7 @@ def test_vacuum_sees_a_restore_between_reading_leases_and_log(path: str, monkeyp
 
     monkeypatch.setattr(Leases, "read", reading)
     monkeypatch.setattr(Snapshot, "load", loading)
-    assert look.still_unneeded(removable).num_rows == 0
+    assert look.drop_needed_now(removable).num_rows == 0
     assert {"leases", "log"} <= set(looks)
 
 
@@ -148,9 +148,9 @@ def test_file_of_a_lease_that_ends_early_waits_for_next_vacuum(path: str) -> Non
     with DeltaTable(path, version=1).lease():
         look = Vacuum.begin(LocalStore(path), request, in_hours(SOON))
         removable = look.find()
-    assert look.still_unneeded(removable).num_rows == 1
-    look.take_away(removable["path"])
-    look.note_done()
+    assert look.drop_needed_now(removable).num_rows == 1
+    look.delete_or_quarantine(removable["path"])
+    look.record_progress()
     assert now(path, VacuumKind.LITE) == 1
     assert on_disk(path) == files_of(path)
 

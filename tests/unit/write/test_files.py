@@ -45,7 +45,7 @@ from delta_py.types.schema import (
     from_arrow_schema,
     to_arrow_schema,
 )
-from delta_py.write.data_files import WrittenFiles, delete_files, delete_files_of, gathered, write_files, write_unchanged
+from delta_py.write.data_files import WrittenFiles, combine_batches, delete_files, delete_files_of, write_files, write_unchanged
 from delta_py.write.partition_split import split_by_partition
 
 ROW: dict[str, Any] = {
@@ -352,13 +352,13 @@ def test_write_files_new_file_is_begun_at_the_target_size(tmp_path: Path) -> Non
 
 
 def sizes(batches: Iterable[pa.RecordBatch], *most_bytes: int) -> list[int]:
-    return [batch.num_rows for batch in gathered(batches, *most_bytes)]
+    return [batch.num_rows for batch in combine_batches(batches, *most_bytes)]
 
 
 def test_gathered_batches_are_of_many_rows_and_in_order() -> None:
     small = [pa.record_batch({"n": range(i, i + 2048)}) for i in range(0, 204_800, 2048)]
     assert sizes(small) == [65_536, 65_536, 65_536, 8_192]
-    assert pa.Table.from_batches(gathered(small))["n"].to_pylist() == list(range(204_800))
+    assert pa.Table.from_batches(combine_batches(small))["n"].to_pylist() == list(range(204_800))
     assert sizes([]) == [] and sizes([pa.record_batch({"n": range(70_000)})] * 2) == [70_000, 70_000]
 
 
@@ -370,7 +370,8 @@ def test_gathered_batches_are_bounded_in_bytes() -> None:
 
 def test_gathered_batches_have_one_schema_each() -> None:
     n, m = pa.record_batch({"n": [1, 2]}), pa.record_batch({"n": [1], "m": ["x"]})
-    assert [(batch.num_rows, batch.schema) for batch in gathered([n, n, m, n])] == [(4, n.schema), (1, m.schema), (2, n.schema)]
+    combined = combine_batches([n, n, m, n])
+    assert [(batch.num_rows, batch.schema) for batch in combined] == [(4, n.schema), (1, m.schema), (2, n.schema)]
 
 
 def test_write_files_many_small_batches_make_one_row_group(tmp_path: Path) -> None:
