@@ -40,14 +40,14 @@ def assigned_paths(frame: DataFrame, schema: StructType, new_values: Mapping[str
     values_by_path: Assignments = {}
     if not new_values:
         return values_by_path
-    assigned = AssignedPaths("UPDATE")
+    unique_paths = AssignedPaths("UPDATE")
     paths = analyzer_of(frame.sparkSession).assigned_paths(frame, list(new_values), alias)
-    for (name, value), named in zip(new_values.items(), paths, strict=True):
-        values_by_path[assigned.add(_path_in(schema, named, name))] = value
+    for (name, value), path in zip(new_values.items(), paths, strict=True):
+        values_by_path[unique_paths.add(_checked_path(schema, path, name))] = value
     return values_by_path
 
 
-def _path_in(schema: StructType, path: Path, name: str) -> Path:
+def _checked_path(schema: StructType, path: Path, name: str) -> Path:
     """Return the path in the table's own spelling: Spark returns the spelling of the statement."""
     column = schema.find(path[0])
     if column is None:
@@ -84,16 +84,16 @@ def new_row(schema: StructType, frame: DataFrame, values: Assignments) -> Column
     Generated columns that are not assigned are left out: they are computed from the other new values when rows are written.
     """
     assert {path[0] for path in values} <= set(schema.names), "a value would be lost"
-    typed = _in_assignable_types(schema, frame, values)
-    fields, values_by_column = [], by_first_name(typed)
+    typed_values = _in_assignable_types(schema, frame, values)
+    fields, values_by_column = [], by_first_name(typed_values)
     for field in schema.fields:
-        inside = values_by_column.get(field.name, {})
-        if inside or GENERATION not in field.metadata:
-            fields.append(_value(field, frame[quoted(field.name)], inside).alias(field.name))
+        values_inside = values_by_column.get(field.name, {})
+        if values_inside or GENERATION not in field.metadata:
+            fields.append(_new_value(field, frame[quoted(field.name)], values_inside).alias(field.name))
     return F.struct(*fields).alias(NEW)
 
 
-def _value(field: StructField, old: Column, inside: Mapping[Path, Column]) -> Column:
+def _new_value(field: StructField, old: Column, inside: Mapping[Path, Column]) -> Column:
     """Return the field's new value. inside: the assigned values, by path from this field; () for the whole field. A null struct
     becomes a struct with the assigned fields."""
     if not inside:
@@ -101,10 +101,10 @@ def _value(field: StructField, old: Column, inside: Mapping[Path, Column]) -> Co
     if () in inside:
         return inside[()]
     assert isinstance(field.data_type, StructType)
-    parts, values_by_field = [], by_first_name(inside)
+    new_fields, values_by_field = [], by_first_name(inside)
     for child in field.data_type.fields:
-        parts.append(_value(child, old.getField(child.name), values_by_field.get(child.name, {})).alias(child.name))
-    return F.struct(*parts)
+        new_fields.append(_new_value(child, old.getField(child.name), values_by_field.get(child.name, {})).alias(child.name))
+    return F.struct(*new_fields)
 
 
 # ---------------------------------------------------------------- types
@@ -117,15 +117,15 @@ def _in_assignable_types(schema: StructType, frame: DataFrame, values: Assignmen
     Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) for such structs."""
     if not values:
         return values
-    named = [value.alias(f"v{number}") for number, value in enumerate(values.values())]
+    named_values = [value.alias(f"v{number}") for number, value in enumerate(values.values())]
     rule = StoreAssignment.of(frame.sparkSession, evolves=False)
     return {
-        path: _cast(rule, Typed(value, field.dataType), find_path(schema, path)[-1].data_type, ".".join(path))
-        for (path, value), field in zip(values.items(), frame.select(*named).schema.fields, strict=True)
+        path: _cast_for_write(rule, Typed(value, field.dataType), find_path(schema, path)[-1].data_type, ".".join(path))
+        for (path, value), field in zip(values.items(), frame.select(*named_values).schema.fields, strict=True)
     }
 
 
-def _cast(rule: StoreAssignment, value: Typed, target_type: DataType, name: str) -> Column:
+def _cast_for_write(rule: StoreAssignment, value: Typed, target_type: DataType, name: str) -> Column:
     """The value in the column's type. pydelta casts it when it writes the row, if it can; otherwise Spark does."""
     if target_type == STRING or not is_storable(value.data_type):  # pydelta does not know how Spark casts every type
         return rule.cast(value, spark_type(target_type), name)

@@ -42,7 +42,7 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.dml_tasks import RESULT, file_rewriter, row_writer
 from spark_plugin.dml.store_assignment import overflow_as_delta_error
-from spark_plugin.dml.target_names import Alias, called
+from spark_plugin.dml.target_names import Alias, alias_frame
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.common import DISABLED, FILES, SESSION
@@ -64,7 +64,7 @@ Shown: TypeAlias = Callable[[DataFrame, str], DataFrame]
 
 
 # The ways of reading that a DML disables for its own jobs.
-_NOT_OF_A_DML = ",".join((Road.LOG, Road.DRIVER, Road.PARTIAL, Road.JOINS))
+_DISABLED_ROADS = ",".join((Road.LOG, Road.DRIVER, Road.PARTIAL, Road.JOINS))
 """Jobs of a DML read the rows of the files that it has chosen, and return the address of each row."""
 
 
@@ -97,11 +97,11 @@ class Target:
         """The table's columns, or those of `shown`, `_metadata` if it is offered, and the struct ROW_ADDRESS. It can be read
         after choose_files has chosen the files."""
         reader = self.spark.read.format(FORMAT).option("versionAsOf", self.dml.snapshot.version)
-        reader = reader.options(**private(self.spark, {FILES: self.listed, DISABLED: _NOT_OF_A_DML}))
+        reader = reader.options(**private(self.spark, {FILES: self.listed, DISABLED: _DISABLED_ROADS}))
         reader = reader.option("metadataColumn", str(self.has_metadata).lower())
-        loaded = reader.options(**self.table.storage).load(self.table.url)
-        loaded = loaded if self.shown is None else self.shown(loaded, ROW_ADDRESS)
-        return called(loaded, self.alias)
+        rows = reader.options(**self.table.storage).load(self.table.url)
+        rows = rows if self.shown is None else self.shown(rows, ROW_ADDRESS)
+        return alias_frame(rows, self.alias)
 
     @cached_property
     def shape(self) -> DataFrame:
@@ -112,15 +112,15 @@ class Target:
             return self.frame.drop(ROW_ADDRESS)
         columns = self.dml.snapshot.schema.fields
         metadata = (metadata_scan_column().logical,) if self.has_metadata else ()
-        empty = self.spark.createDataFrame([], to_spark_schema(StructType((*columns, *metadata))))
-        return called(empty, self.alias)
+        empty_frame = self.spark.createDataFrame([], to_spark_schema(StructType((*columns, *metadata))))
+        return alias_frame(empty_frame, self.alias)
 
     def address(self, change: int) -> list[Column]:
         """Return the columns of a row of `changed` that replaces or deletes a target row. change: as in task_changes.py."""
-        place = {FILE: "file_number", ROW: "row_index"}
+        address_fields = {FILE: "file_number", ROW: "row_index"}
         if self.dml.row_ids is not None:
-            place[ROW_ID] = "row_id"
-        columns = [F.col(ROW_ADDRESS).getField(name).alias(column) for column, name in place.items()]
+            address_fields[ROW_ID] = "row_id"
+        columns = [F.col(ROW_ADDRESS).getField(name).alias(column) for column, name in address_fields.items()]
         return [*columns, F.lit(change).cast("tinyint").alias(CHANGE)]
 
     def needed_rows(self, frame: DataFrame, condition: Column | None = None) -> NeededRows:
@@ -198,12 +198,12 @@ def open_target(
             request = write_options({"path": table.url, SESSION: write_settings(spark, table.url)}, overwrite=False).request
         changes = DefinitionChanges() if evolve is None else evolve(snapshot)
         dml = Dml.on(snapshot, operation, replace(request, time_zone=time_zone), changes)
-        with _place_of_list(spark, dml) as listed:
+        with _file_list_path(spark, dml) as listed:
             yield Target(spark, dml, table, listed, alias, by_session, shown)
 
 
 @contextmanager
-def _place_of_list(spark: SparkSession, dml: Dml) -> Iterator[str]:
+def _file_list_path(spark: SparkSession, dml: Dml) -> Iterator[str]:
     """Yield the path of the list of files: an absolute one on this machine; over Spark Connect a path in dml.store. The list is
     deleted at the end."""
     if adapter_of(spark).is_driver:
@@ -225,7 +225,7 @@ def run_changes(
     changed: None if no row has to be read. named: as in Dml.commit. If anything fails, all written files are deleted and
     nothing is committed. Nothing is done if the table has already recorded the session's transaction (txnAppId, txnVersion).
     """
-    dml, started = target.dml, time.monotonic()
+    dml, started_at = target.dml, time.monotonic()
     if dml.transaction.is_named and at_table(target.spark, lambda: dml.transaction.is_recorded):
         if target.by_session:
             reset_transaction(target.spark)
@@ -234,12 +234,15 @@ def run_changes(
     try:
         if changed is not None:
             changes = _make_rows(target.spark, changed, dml.change_state())
-        scanned = time.monotonic()
+        scanned_at = time.monotonic()
         removals = _remove_in_tasks(target.spark, dml, dml.touched_files(changes))
     except BaseException:
         abandon(target.spark, target.dml.abort)
         raise
-    times = {"scanTimeMs": round((scanned - started) * 1000), "rewriteTimeMs": round((time.monotonic() - scanned) * 1000)}
+    times = {
+        "scanTimeMs": round((scanned_at - started_at) * 1000),
+        "rewriteTimeMs": round((time.monotonic() - scanned_at) * 1000),
+    }
     try:
         commit = partial(dml.commit, parameters, changes, removals, times, named=named)
         version, metrics = at_table(target.spark, commit, once=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from spark_plugin.dml.delete_update import planned_delete, planned_update
+from spark_plugin.dml.delete_update import plan_delete, plan_update
 from spark_plugin.dml.jobs import PlannedChange, Target, open_target
 from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.merge.merge_job import MergeRequest
@@ -93,10 +93,10 @@ def _planned(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) -> Iter
         return
     with open_target(spark, table.target.place, STATEMENTS[plan.kind], alias=table.alias, shown=table.shown) as target:
         if plan.kind == "DeleteFromTable":
-            yield target, planned_delete(target, plan.deleted().condition)
+            yield target, plan_delete(target, plan.deleted().condition)
         else:
             change = plan.updated()
-            yield target, planned_update(target, change.condition, by_name(change.assignments))
+            yield target, plan_update(target, change.condition, by_name(change.assignments))
 
 
 @contextmanager
@@ -105,10 +105,10 @@ def _planned_by_text(spark: SparkSession, change: WrittenChange) -> Iterator[tup
     match change.statement:
         case DeleteRows(where=where):
             with open_target(spark, place, "DELETE", alias=alias) as target:
-                yield target, planned_delete(target, as_condition(where))
+                yield target, plan_delete(target, as_condition(where))
         case UpdateRows(assignments=assignments, where=where):
             with open_target(spark, place, "UPDATE", alias=alias) as target:
-                yield target, planned_update(target, as_condition(where), client_rows.values_of(assignments))
+                yield target, plan_update(target, as_condition(where), client_rows.values_of(assignments))
         case MergeRows() as merge:
             with _planned_merge(client_rows.merge_builder(spark, merge, change)) as planned:
                 yield planned

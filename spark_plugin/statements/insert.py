@@ -33,7 +33,7 @@ from spark_plugin.dataframe_api import named_tables
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import default_text
-from spark_plugin.dml.inserted_columns import WIDENED, TableColumns, table_column, with_table_columns
+from spark_plugin.dml.inserted_columns import WIDENABLE_TYPES, TableColumns, table_column, with_table_columns
 from spark_plugin.dml.jobs import newest
 from spark_plugin.dml.store_assignment import StoreAssignment, overflow_as_delta_error
 from spark_plugin.dml.target_names import Alias
@@ -303,7 +303,7 @@ def _default_text(spark: SparkSession, table: _Table, name: str) -> str:
     target_field, text = table.columns.find(field.name), default_text(spark, field)
     return (
         f"CAST({text} AS {target_field.dataType.simpleString()})"
-        if target_field and isinstance(target_field.dataType, WIDENED)
+        if target_field and isinstance(target_field.dataType, WIDENABLE_TYPES)
         else text
     )
 
