@@ -77,14 +77,16 @@ SWAPPED_OPERATORS = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=
 
 
 def select_columns(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """Return a frame of only these columns. Raises AnalysisException."""
+    """Return a frame of only these columns, in their order, after Spark has analysed it. The frame gives each a name of its
+    own, so that the columns may have equal names or none. Raises Spark's AnalysisException."""
     projection = frame.select(*(column.alias(f"__pydelta_value_{number}") for number, column in enumerate(columns)))
     projection.schema  # noqa: B018 - over Spark Connect the server analyses the frame when a client reads its schema
     return projection
 
 
 def select_for_merge(frame: DataFrame, columns: Sequence[Column], where: str, list_columns: _ListColumns) -> DataFrame:
-    """Do the same as `select_columns`, with the errors of a MERGE. list_columns: returns the frame's columns, for messages."""
+    """Do the same as `select_columns`, with the errors that delta-spark raises for a MERGE. where: the clause that contains the
+    columns, for messages. list_columns: returns the names of the frame's columns, for messages."""
     try:
         return select_columns(frame, columns)
     except AnalysisException as error:
@@ -95,7 +97,8 @@ def select_for_merge(frame: DataFrame, columns: Sequence[Column], where: str, li
 
 
 def select_row_values(frame: DataFrame, columns: Sequence[Column], where: str) -> DataFrame:
-    """Do the same as `select_columns`, with aggregate_error as the only error of its own."""
+    """Do the same as `select_columns` for the values of an UPDATE, where Spark's own errors are clear, except for aggregates.
+    where: for messages."""
     try:
         return select_columns(frame, columns)
     except AnalysisException as error:
@@ -105,7 +108,7 @@ def select_row_values(frame: DataFrame, columns: Sequence[Column], where: str) -
 
 
 def check_filters(frame: DataFrame, conditions: Sequence[Column]) -> None:
-    """Raise Spark's AnalysisException if one of these is no condition on the frame's rows. No job runs."""
+    """Raise Spark's AnalysisException if Spark does not accept one of the columns as a filter of the frame. No job runs."""
     filtered = reduce(lambda rows, condition: rows.where(condition), conditions, frame)
     # A Spark Connect client assumes that a filter has the schema of its frame, which it may know; a select makes it call the
     # server.
@@ -116,6 +119,8 @@ def check_filters(frame: DataFrame, conditions: Sequence[Column]) -> None:
 
 
 def check_boolean(frame: DataFrame, condition: Resolved, where: str) -> None:
+    """Raise Spark's AnalysisException, or UnsupportedOperationError if Spark accepts the condition as a filter although it is not
+    boolean. where: the clause of the condition, for messages."""
     if not isinstance(condition.data_type, BooleanType):
         check_filters(frame, [condition.column])  # Spark's own error is the clearest
         raise UnsupportedOperationError(
@@ -144,6 +149,8 @@ def refuse_non_deterministic(where: str, condition: str) -> NoReturn:
 
 
 def row_by_row_error(where: str, *, generator: bool) -> UnsupportedOperationError:
+    """Return the error for an expression without exactly one value per row. generator: it is a function such as explode;
+    otherwise it has a window."""
     return UnsupportedOperationError(
         f"The {where} uses a window or a function that makes rows, and sees one row at a time. Make the value before, as a "
         "column of the source of a MERGE.",
@@ -153,6 +160,8 @@ def row_by_row_error(where: str, *, generator: bool) -> UnsupportedOperationErro
 
 
 def aggregate_error(where: str) -> UnsupportedOperationError:
+    """Return the error for an aggregate function. delta-spark has one of its own for a condition, and Spark's error for a
+    value."""
     is_condition = where.endswith("condition")
     return UnsupportedOperationError(
         f"Aggregate functions are not supported in the {where}, which sees one row at a time. Aggregate before, as a column of "
@@ -174,6 +183,7 @@ def unresolved_name_error(name: str, where: str, column_names: Sequence[str]) ->
 
 
 def metadata_column_error(where: str) -> SchemaMismatchError:
+    """Return the error for `_metadata`, the hidden column with facts about each row's file."""
     return SchemaMismatchError(
         f"The {where} names {METADATA_COLUMN}, which the rows of a MERGE do not have. Nothing was changed. Make it a column of "
         f"the source first: (SELECT *, {METADATA_COLUMN}.file_name AS name FROM ...). DELETE and UPDATE know it of the table.",
@@ -193,7 +203,7 @@ def no_field_error(name: str) -> UnsupportedOperationError:
 
 
 def _merge_error(error: AnalysisException, where: str, list_columns: _ListColumns) -> DeltaError | None:
-    """Return Spark's error in the words of a MERGE, or None for an error that is clear enough."""
+    """Return Delta's error for a MERGE in which Spark refuses an expression; None if Spark's own error is clear enough."""
     condition = error.getCondition() or ""
     if condition.startswith(_UNRESOLVED):
         name = (error.getMessageParameters() or {}).get("objectName", "a column")

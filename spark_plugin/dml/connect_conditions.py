@@ -82,15 +82,16 @@ def condition_text(condition: Column) -> str:
 
 
 def is_plain(spark: Any, column: Column) -> bool:
-    """Return whether it consists only of columns, constants and comparisons: then it gives the same result for each row however
-    often it is evaluated, and has no subqueries."""
+    """Return whether the column consists only of columns, constants and comparisons: then it gives the same result for each row
+    however often Spark evaluates it, and it has no subqueries."""
     parsed = _tree_of(column, spark)
     return parsed is not None and _has_one_meaning(parsed)
 
 
 def key_parts(spark: Any, condition: Column) -> list[KeyPart]:
-    """Return the parts of a condition that compare two columns, or that are otherwise plain. Returns an empty result for a
-    condition that cannot be parsed, and leaves out parts that the server would parse differently.
+    """Return the parts of a condition, joined by AND, that consist only of columns, constants and comparisons. Returns an empty
+    list for a condition that cannot be parsed, and leaves out parts whose SQL text the server would parse differently: the parts
+    go back to the server as text.
     """
     parsed = _tree_of(condition, spark)
     plain_parts = [] if parsed is None else [part for part in tree.conjuncts(parsed) if _has_one_meaning(part)]
@@ -118,7 +119,8 @@ class KeyPart:
 
 
 def _tree_of(column: Column, spark: Any) -> tree.Expression | None:
-    """Return the tree of a column, with its names as they are written; None if it cannot be read. spark: as in _Reader."""
+    """Return the tree of a column, with its names as the user wrote them; None if it cannot be read. spark: None if the session
+    is not known."""
     try:
         return _Reader(StructType(()), (), spark).read(client_expression(column))
     except (_Unreadable, DeltaError):
@@ -152,14 +154,15 @@ class _Reader:
         return conf(self.spark, "spark.sql.session.timeZone") or "UTC"
 
     def read_condition(self, expression: Any) -> tree.Expression:
-        """Do the same as `read` for a condition, and resolve its names in the schema."""
+        """Return the tree of a condition, with its names resolved in the schema. Raises _Unreadable, and DeltaError for a name
+        that the schema lacks."""
         from delta_py.expressions.resolve import resolve_condition  # few sessions use Spark Connect
 
         named = tree.transform_columns(self.read(expression), lambda path: tree.Column(without_alias(path, self.alias)))
         return resolve_condition(named, self.schema, self._zone).expression
 
     def read(self, expression: Any) -> tree.Expression:
-        """Return the tree of an expression, with its names as they are written. Raises _Unreadable."""
+        """Return the tree of an expression, with its names as the user wrote them. Raises _Unreadable."""
         match client_node(expression):
             case ClientSql(text):
                 return self._parse_sql(text)
@@ -177,6 +180,7 @@ class _Reader:
         from delta_py.expressions.resolve import resolve
         from delta_py.expressions.sql_text.from_sql import tree_of
 
+        # A setting may make the server parse the text differently than pydelta does.
         if self.spark is not None and read_otherwise(self.spark, text):
             raise _Unreadable
 
@@ -187,7 +191,7 @@ class _Reader:
 
     def _read_function(self, name: str, operands: list[tree.Expression]) -> tree.Expression:
         match name, operands:
-            # merge_source.py writes constant dates and times as calls of these two functions.
+            # pydelta's own MERGE writes constant dates and times as calls of these two functions.
             case "date_from_unix_date", [tree.Literal(int(days))]:
                 return _literal(days, DateType())
             case "timestamp_micros", [tree.Literal(int(micros))]:
@@ -214,7 +218,8 @@ class _Reader:
 
 
 def _literal(value: Any, kind: SparkType) -> tree.Literal:
-    """Return a constant: a client represents dates and times as numbers."""
+    """Return a constant. value: as the client represents it, with dates as days and times as microseconds since 1970. kind: its
+    type. Raises _Unreadable for other types than _CONSTANT_TYPES and decimals."""
     name = kind.typeName()
     if isinstance(kind, DecimalType) and value is not None:
         return tree.Literal(value, _decimal_type(value))
@@ -235,14 +240,15 @@ def _literal(value: Any, kind: SparkType) -> tree.Literal:
 def _decimal_type(value: decimal.Decimal) -> DataType:
     """Return a type as wide as the number: a client declares all decimals as decimal(38,18)."""
     digits, exponent = value.as_tuple().digits, value.as_tuple().exponent
+    # The exponent of NaN and infinity is no number.
     if not isinstance(exponent, int) or exponent > 0 or max(len(digits), -exponent) > _MAX_DECIMAL_PRECISION:
         raise _Unreadable
     return DeltaDecimal(max(len(digits), -exponent), -exponent)
 
 
 def _has_one_meaning(part: tree.Expression) -> bool:
-    """Return whether the part has the same meaning in every session. Functions do not: a user may have registered a function
-    of any name.
+    """Return whether the part means the same here and in every session: it has only columns, constants, casts of these, and the
+    operators of _STANDARD_NODES. A function may mean anything, because a user can register a function of any name.
     """
     if isinstance(part, _VALUES):
         return all(isinstance(child, _VALUES) for child in tree.children(part))
@@ -250,5 +256,5 @@ def _has_one_meaning(part: tree.Expression) -> bool:
 
 
 def _compares_char(part: tree.Expression, schema: StructType) -> bool:
-    """Return whether the part compares CHAR columns, whose texts are compared with their blanks."""
+    """Return whether the part names a CHAR column: Spark compares its texts including the blanks that pad them."""
     return any(ends_in_char(find_path(schema, path)) for path in tree.columns_of(part))

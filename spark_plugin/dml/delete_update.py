@@ -43,7 +43,7 @@ def plan_delete(target: Target, condition: Column | None) -> PlannedChange:
     """Plan the `delete` of the target and choose the files that it reads. Raises the same as `delete` before anything runs."""
     if condition is None:
         target.dml.transaction.only_deleted_rows_matter()
-        target.choose_files(None, is_exact=True)
+        target.choose_files(None, is_exact=True)  # the commit removes all files whole, so no row has to be read
         return PlannedChange(None, _history_parameters(None))
     target.offer_metadata([condition])
     condition_text = analyzer_of(target.spark).filter_text(target.shape, condition, "DELETE")
@@ -109,4 +109,5 @@ def _record_reads(target: Target, columns: Sequence[Column]) -> None:
 
 
 def _history_parameters(condition: str | None) -> dict[str, Any]:
+    """Return the operation's parameters for the commit's commitInfo. condition: SQL text; None for all rows."""
     return {"predicate": [] if condition is None else [condition]}

@@ -35,8 +35,8 @@ from spark_plugin.dml.store_assignment import StoreAssignment, Typed
 from spark_plugin.schema_conversion import FieldsByName, from_spark_schema, to_spark_schema
 
 WIDENABLE_TYPES = (NumericType, DateType, TimestampNTZType)
-"""Types that may become wider, and what they become."""
-_VALUE = "__pydelta_value_of_"
+"""Types that type widening may change, and the types that they may become."""
+_VALUE_PREFIX = "__pydelta_value_of_"
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class TableColumns:
 def table_column(
     rule: StoreAssignment, table: TableColumns, name: str, query_field: StructField, *, by_name: bool
 ) -> tuple[str, Column]:
-    """Return the table's name of a column, and the values for it. query_field: the query's column. name: the column that it is
-    for.
+    """Return the table's name of a column, and the values for it. query_field: the query's column with the values. name: the name
+    of the table's column, in any case. by_name: whether fields of structs go to the table's fields by name, not by position.
 
     A column that the table lacks is not changed, and neither is a value for a void column or field: the write gives the column
     the value's type, or refuses the value. Raises the same as StoreAssignment.cast, and by position the same as
@@ -90,12 +90,12 @@ def with_table_columns(frame: DataFrame, columns: Sequence[tuple[str, Column]]) 
 
     Also returns, for each column of the table, the name of the query's column that contains its values.
     """
-    values = {name: f"{_VALUE}{number}" for number, (name, _) in enumerate(columns)}
+    values = {name: f"{_VALUE_PREFIX}{number}" for number, (name, _) in enumerate(columns)}
     return frame.select("*", *(column.alias(values[name]) for name, column in columns)), values
 
 
 def _without_void(table_type: DataType, query_type: DataType) -> DataType:
-    """Return the table's type with the query's types in place of void."""
+    """Return the table's type, with the query's type in place of each void column, field, element, key or value."""
     match table_type, query_type:
         case NullType(), _:
             return query_type

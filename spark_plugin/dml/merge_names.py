@@ -3,7 +3,8 @@
     names = Names(target=schema, source=schema, alias=("t",), case_sensitive=False)
     names.column(("t", "id"))            # NameMeaning("target", LongType())
 
-A Spark Connect server logs each question that it refuses, so pydelta does not ask it whether one of the frames knows a name.
+A Spark Connect server logs each request that it refuses as an error, so pydelta does not ask it whether one of the frames has a
+column of this name.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _MOST_QUALIFIERS = 3  # catalog.database.table
 
 @dataclass(frozen=True, slots=True)
 class NameMeaning:
-    """The meaning of a name. data_type: None if the schemas do not decide which of several columns it is."""
+    """The side and the type of the column or field that a name refers to. data_type: None if the schemas do not decide which of
+    several columns it is."""
 
     side: Side
     data_type: DataType | None
@@ -32,8 +34,8 @@ class NameMeaning:
 
 @dataclass(frozen=True)
 class Names:
-    """target, source: the columns of both. alias: the target's only qualifiers. The source's qualifiers are not known.
-    case_sensitive: the session's setting."""
+    """The names of both sides of a MERGE. A qualifier is a leading part of a name that names a table, not a column. alias: the
+    target's only qualifiers. The source's qualifiers are not known. case_sensitive: the session's setting."""
 
     target: StructType
     source: StructType
@@ -51,8 +53,8 @@ class Names:
             return NameMeaning("target", target_readings[max(target_readings)]) if target_readings else None
         if not target_readings:
             return NameMeaning("source", next(iter(source_readings.values())) if len(source_readings) == 1 else None)
-        # With no more qualifiers in the source's reading, the column is the target's: with as many, Spark would have reported an
-        # ambiguous name.
+        # If the target's reading has more qualifiers than each reading of the source, Spark prefers it. It may also have as many:
+        # Spark would have reported the name as ambiguous if the source really had such a column.
         is_targets = max(target_readings) > 0 and max(source_readings) <= max(target_readings)
         return NameMeaning("target", target_readings[max(target_readings)]) if is_targets else None
 
@@ -61,8 +63,9 @@ class Names:
         return bool(self._target_readings(path) if side == "target" else self._source_readings(path))
 
     def _target_readings(self, path: tuple[str, ...]) -> Mapping[int, DataType | None]:
-        """Return what the path can mean in the target. The keys are numbers of leading parts that are qualifiers. The values are
-        the types of the column or field that the rest of the path names; None if it names several."""
+        """Return what the path can mean in the target. Each key is a number of leading parts that are qualifiers. Its value is
+        the type of the column or field that the rest of the path names; None if the rest names several. Empty if it names
+        none."""
         counts = [0, *counts_of_qualifiers(path, self.alias, self._is_same_name)]
         types_by_count = (self._matching_types(self.target, path, count) for count in counts)
         return {count: kind for types in types_by_count for count, kind in types.items()}
@@ -96,6 +99,7 @@ class Names:
         return self._by_name(self.source)
 
     def _by_name(self, schema: StructType) -> Mapping[str, list[StructField]]:
+        """Return the columns by the key of their name: several if the session ignores case or the names are equal."""
         columns: dict[str, list[StructField]] = {}
         for column in schema.fields:
             columns.setdefault(self._key(column.name), []).append(column)

@@ -1,6 +1,6 @@
 """The analyzer of a Spark Connect client. Plans stay on the server, so its answers come from what the server accepts and
 refuses, from the client's own columns (connect_conditions.py), and from the schemas of both sides (merge_names.py). See
-analyzer.py for the questions.
+analyzer.py for what each method is for.
 
 A resolved value is still a name. It has the meaning that it has in the frame where it is used.
 """
@@ -99,7 +99,7 @@ class NameAnalyzer:
         return [Resolved(column, field.dataType, None) for column, field in zip(columns, projection.schema.fields, strict=True)]
 
     def resolve_names(self, frame: DataFrame, names: Sequence[str], where: str) -> list[Resolved]:
-        """Bind the names to the frame: in a join, unbound names might refer to other columns."""
+        """Return columns that are bound to the frame: in a join, unbound names might refer to columns of the other side."""
         fields = frame.schema.fields
         types = {field.name: field.dataType for field in fields}
         # Only the server resolves names that the schema does not have exactly, or that only case distinguishes.
@@ -120,7 +120,8 @@ class NameAnalyzer:
             refuse_non_deterministic(where, condition.sql)
 
     def parts(self, condition: Resolved, target: DataFrame, source: DataFrame, names: Names) -> ConditionParts:
-        """Return the parts of the condition whose names have a certain meaning. Others may not restrict the target's rows."""
+        """Return only parts whose names certainly belong to one side: a part with another meaning must not limit the files that a
+        MERGE reads. Parts about the source alone are not returned."""
         of_target, comparisons = [], []
         for part in key_parts(self._spark, condition.column):
             meanings = [_meaning(path, target, source, names) for path in part.columns]
@@ -148,8 +149,8 @@ class NameAnalyzer:
         return None
 
     def _is_deterministic(self, frame: DataFrame, condition: Column) -> bool:
-        """Return whether Spark accepts it as the condition of a join. Raises UnsupportedOperationError for one that Spark refuses
-        there for another reason."""
+        """Return whether the condition gives the same result each time. Spark accepts others in a filter, but not in a join, so
+        the server analyses a join. Raises UnsupportedOperationError if Spark refuses the join for another reason."""
         if is_plain(self._spark, condition):
             return True
         empty_frame = self._spark.createDataFrame([], "__pydelta_other int")
@@ -165,7 +166,8 @@ class NameAnalyzer:
         return True
 
     def _check_row_by_row(self, frame: DataFrame, columns: Sequence[Column], where: str) -> None:
-        """A column that a filter does not accept does not have one value per row."""
+        """Raise UnsupportedOperationError for a column without exactly one value per row: Spark does not accept it in a
+        filter."""
         columns_to_check = [column for column in columns if not is_plain(self._spark, column)]
         if not columns_to_check:
             return
@@ -222,7 +224,7 @@ def _meaning(path: Path, target: DataFrame, source: DataFrame, names: Names) -> 
 
 
 def _type_in(frame: DataFrame, path: Path) -> DataType | None:
-    """Return the type of the path, or None if it is no value of the frame."""
+    """Return the type of the path's column or field in the frame, or None if the frame has none or several."""
     try:
         return frame.select(F.col(_quoted_path(path))).schema.fields[0].dataType
     except AnalysisException:
@@ -234,6 +236,6 @@ def _quoted_path(path: Path) -> str:
 
 
 def _have_same_order(first: DataType, second: DataType) -> bool:
-    """Return whether Spark compares their values without conversion: texts next to numbers have another order than among
-    themselves."""
+    """Return whether Spark compares values of both types in the order that each type has alone. Spark compares a text with a
+    number as numbers, so the smallest and largest texts would not limit the numbers that match."""
     return first == second or (isinstance(first, IntegralType) and isinstance(second, IntegralType))

@@ -1,4 +1,5 @@
-"""The analyzer of a classic session: its answers come from Catalyst's analysed plans. See analyzer.py for the questions."""
+"""The analyzer of a classic session: its answers come from Catalyst's analysed plans. See analyzer.py for what each method is
+for."""
 
 from __future__ import annotations
 
@@ -137,7 +138,8 @@ class PlanAnalyzer:
         return [expression_sql(attribute) for attribute in self._internals.attributes(frame)]
 
     def _check_row_by_row(self, projection: DataFrame, frame: DataFrame, where: str) -> None:
-        """Check that the result is only a projection of the frame's own rows."""
+        """Raise an error unless `projection` has exactly one row for each row of the frame: Spark adds other steps to the plan
+        for aggregates, windows and generators."""
         match self._internals.not_row_by_row(projection, frame):
             case None:
                 return
@@ -170,6 +172,6 @@ def _comparisons(parts: Sequence[Any], target_attributes: Any, source_attributes
 
 
 def _has_char(expression: Any) -> bool:
-    """Return whether it is a CHAR. Spark pads a constant next to a CHAR, but it does not pad the source's value next to a CHAR in
-    the condition."""
+    """Return whether the expression names a CHAR column. Spark pads a constant that it compares with a CHAR, but not a value of
+    the source: so the smallest and largest values of the source do not limit the values that match."""
     return any(not declared.lower().startswith("varchar") for declared in column_metadata(expression, DECLARED_TYPE))

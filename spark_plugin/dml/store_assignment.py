@@ -45,6 +45,7 @@ class Typed:
     data_type: DataType
 
     def field(self, f: StructField) -> Typed:
+        """Return a field of this struct."""
         return Typed(self.column.getField(f.name), f.dataType)
 
     def fields(self) -> Callable[[str], Typed | None]:
@@ -203,11 +204,14 @@ class StoreAssignment:
         return F.when(is_present, F.struct(*new_fields))
 
     def _cast_field(self, value: Typed | None, old: Typed | None, field: StructField, name: str) -> Column:
+        """Return a field of a new struct. value: the assigned one; None if the assigned struct lacks the field. old: the
+        row's."""
         if value is not None:
             return self.cast(value, field.dataType, name, current=old if isinstance(field.dataType, StructType) else None)
         return self._null_of(field.dataType) if old is None else self._rule_for_row_values.cast(old, field.dataType, name)
 
     def _cast_map(self, column: Column, source_type: MapType, target_type: MapType, name: str) -> Column:
+        """Return the map with each key and value cast on its own: Spark's cast would match fields of structs by position."""
         if source_type.keyType.simpleString() != target_type.keyType.simpleString():
             to_key = partial(self._cast_item, source_type.keyType, target_type.keyType, name)
             column = F.transform_keys(column, lambda key, _: to_key(key))
@@ -244,6 +248,7 @@ class StoreAssignment:
                 sql_state="42846",
                 column=name,
             )
+        # Spark names the column in the error for a value that is too large.
         overflow_of = name if self.policy == "ANSI" and not up_casts else None
         return self.session.cast(value.column, target_type, ansi=self.policy != "LEGACY", overflow_of=overflow_of)
 
