@@ -84,10 +84,10 @@ class Save:
 
     def option(self, name: str) -> str | None:
         """Return an option's value as text, `true` and `false` for booleans."""
-        named = self.options.get(name.lower())
-        if named is None:
+        name_and_value = self.options.get(name.lower())
+        if name_and_value is None:
             return None
-        return str(named[1]).lower() if isinstance(named[1], bool) else str(named[1])
+        return str(name_and_value[1]).lower() if isinstance(name_and_value[1], bool) else str(name_and_value[1])
 
     def with_options(self, **options: str) -> Save:
         return replace(self, options={**self.options, **{name.lower(): (name, value) for name, value in options.items()}})
@@ -101,7 +101,7 @@ class Save:
         If pydelta cannot evaluate the table's rules itself, the write is refused before anything runs. Then, if Spark can, it
         computes the rules as hidden columns, and the write is tried once more.
         """
-        matching = self.replaced() if self.mode == "overwrite" else None
+        matching = self.row_matching() if self.mode == "overwrite" else None
         if matching is not None:
             self._replace(path, matching)
         else:
@@ -115,18 +115,18 @@ class Save:
         """Write. If pydelta cannot compute the result of a rule, let Spark compute it and write again."""
         try:
             self._write(path)
-        except UnsupportedTableFeatureError as refused:
-            answered = self._with_rule_columns(path, refused)
-            if answered is None:
+        except UnsupportedTableFeatureError as error_without_rules:
+            save_with_rules = self._with_rule_columns(path, error_without_rules)
+            if save_with_rules is None:
                 raise
             with overflow_as_delta_error():
-                answered._write(path)
+                save_with_rules._write(path)
 
-    def replaced(self) -> Matching | None:
+    def row_matching(self) -> Matching | None:
         """Return which rows an overwrite replaces because rows of the frame match them; None for any other write."""
-        return matching_of(self._texts()) if self.matching is None else self.matching
+        return matching_of(self._option_texts()) if self.matching is None else self.matching
 
-    def _texts(self) -> dict[str, str]:
+    def _option_texts(self) -> dict[str, str]:
         """Return the options as text, by lower-case name."""
         return {name: str(self.option(name)) for name in self.options}
 
@@ -135,14 +135,14 @@ class Save:
         from spark_plugin.merge.replace_matching import replace_matching  # imports all of MERGE, which few sessions need
 
         table = self.table_path(path or self.option("path") or "")
-        other_options = {name: text for name, text in self._texts().items() if name not in MATCHING_OPTIONS}
+        other_options = {name: text for name, text in self._option_texts().items() if name not in MATCHING_OPTIONS}
         request = write_options({**other_options, "path": table.url, **self._private_options(table.url)}, overwrite=True).request
         # INSERT and insertInto decide the matching themselves, after they have cast the values to the table's types.
         replace_matching(self.spark, table, self.frame, matching, request, same_types=self.matching is None)
 
-    def _with_rule_columns(self, path: str | None, refused: UnsupportedTableFeatureError) -> Save | None:
-        """Return the save with hidden columns in which Spark computes the results of rules; None if this does not help. refused:
-        the error of the save without them, which is also raised if Spark cannot compute the rules.
+    def _with_rule_columns(self, path: str | None, original_error: UnsupportedTableFeatureError) -> Save | None:
+        """Return the save with hidden columns in which Spark computes the results of rules; None if this does not help.
+        original_error: the error of the save without them, which is also raised if Spark cannot compute the rules.
         """
         target = path or self.option("path")
         if target is None or (self.option("overwriteSchema") or "false").lower() == "true":
@@ -154,15 +154,15 @@ class Save:
         try:
             frame = with_rule_columns(self.frame, rules, nonce)
         except AnalysisException as error:
-            raise refused from error
+            raise original_error from error
         return None if frame is None else replace(self, frame=frame, rule_nonce=nonce)
 
     def _write(self, path: str | None) -> None:
         target = path or self.option("path")
         is_driver = adapter_of(self.spark).is_driver
-        snapshot = None if target is None or not is_driver else _snapshot(self.spark, self.table_path(target))
-        frame = _arranged(self, target, snapshot)
-        writer = self._writer(frame, target)
+        snapshot = None if target is None or not is_driver else _load_snapshot(self.spark, self.table_path(target))
+        frame = _rebalanced_frame(self, target, snapshot)
+        writer = self._spark_writer(frame, target)
         tasks = _task_count(frame, snapshot)
         if tasks is not None:
             writer = writer.option(TASKS, str(tasks))
@@ -180,7 +180,7 @@ class Save:
                 private_options[name] = json.dumps(list(columns))
         return private_options
 
-    def _writer(self, frame: Any, target: str | None) -> Any:
+    def _spark_writer(self, frame: Any, target: str | None) -> Any:
         """Return Spark's own writer with the mode, the user's options and ours."""
         writer = adapter_of(self.spark).new_writer(frame, self.callback).format(FORMAT)
         writer = writer.mode("overwrite" if self.mode == "overwrite" else "append")
@@ -197,7 +197,7 @@ class Save:
 # ---------------------------------------------------------------- optimizeWrite
 
 
-def _arranged(save: Save, path: str | None, snapshot: Snapshot | None) -> Any:
+def _rebalanced_frame(save: Save, path: str | None, snapshot: Snapshot | None) -> Any:
     """Return the DataFrame. For an optimized write its rows are redistributed: a few equal portions, one task each, and the
     rows of a partition in one task unless they are many. Spark's adaptive execution measures the portions."""
     if not _is_optimized(save, snapshot):
@@ -205,7 +205,7 @@ def _arranged(save: Save, path: str | None, snapshot: Snapshot | None) -> Any:
     from pyspark.sql import functions as F
 
     columns = _partition_columns(save, path, snapshot)
-    if not columns and not _adapts(save.spark):
+    if not columns and not _combines_small_partitions(save.spark):
         return save.frame  # Spark would make as many portions as it has shuffle partitions, however small they are
     return save.frame.hint("rebalance", *(F.col(quoted(name)) for name in columns))
 
@@ -227,7 +227,7 @@ def _is_optimized(save: Save, snapshot: Snapshot | None) -> bool:
     return setting is not None and setting.lower() == "true"
 
 
-def _adapts(spark: Any) -> bool:
+def _combines_small_partitions(spark: Any) -> bool:
     """Return whether Spark's adaptive execution combines small shuffle partitions."""
     names = ("spark.sql.adaptive.enabled", "spark.sql.adaptive.coalescePartitions.enabled")
     return all((conf(spark, name) or "true").lower() == "true" for name in names)
@@ -253,7 +253,7 @@ def _table_partitioning(spark: Any, path: str, snapshot: Snapshot | None) -> Seq
     return tuple(row["partitionColumns"])
 
 
-def _snapshot(spark: Any, table: TablePath) -> Snapshot | None:
+def _load_snapshot(spark: Any, table: TablePath) -> Snapshot | None:
     """Return None if there is no table, or none that can be read: the write will detect this and report it."""
     try:
         return Snapshot.load(table.open_store(spark))

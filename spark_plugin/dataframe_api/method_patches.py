@@ -77,34 +77,35 @@ def install(*, connect: bool, in_clones: Callable[[Any, Any], Any]) -> None:
 
 
 def _install_reader(cls: type[Any]) -> None:
-    wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
-    wrap(cls, "schema", _noting(lambda calls, schema: setattr(calls, "schema", schema)))
-    wrap(cls, "option", _noting(_Calls.add_option))
-    wrap(cls, "options", _noting(_note_options))
-    wrap(cls, "load", _load)
-    wrap(cls, "table", _table)
+    wrap(cls, "format", _recording(lambda calls, source: setattr(calls, "format", source)))
+    wrap(cls, "schema", _recording(lambda calls, schema: setattr(calls, "schema", schema)))
+    wrap(cls, "option", _recording(_Calls.add_option))
+    wrap(cls, "options", _recording(_record_options))
+    wrap(cls, "load", _wrap_load)
+    wrap(cls, "table", _wrap_table)
 
 
 def _install_writer(cls: type[Any]) -> None:
-    wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
-    wrap(cls, "mode", _noting(_note_mode))
-    wrap(cls, "partitionBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", _names(cols))))
-    wrap(cls, "clusterBy", _noting(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
-    wrap(cls, "bucketBy", _noting(lambda calls, *_, **__: setattr(calls, "bucketed", True)))
-    wrap(cls, "option", _noting(_Calls.add_option))
-    wrap(cls, "options", _noting(_note_options))
-    wrap(cls, "save", _save)
-    wrap(cls, "saveAsTable", _save_as_table)
-    wrap(cls, "insertInto", _insert_into)
+    wrap(cls, "format", _recording(lambda calls, source: setattr(calls, "format", source)))
+    wrap(cls, "mode", _recording(_record_mode))
+    wrap(cls, "partitionBy", _recording(lambda calls, *cols: setattr(calls, "partition_by", _names(cols))))
+    wrap(cls, "clusterBy", _recording(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
+    wrap(cls, "bucketBy", _recording(lambda calls, *_, **__: setattr(calls, "bucketed", True)))
+    wrap(cls, "option", _recording(_Calls.add_option))
+    wrap(cls, "options", _recording(_record_options))
+    wrap(cls, "save", _wrap_save)
+    wrap(cls, "saveAsTable", _wrap_save_as_table)
+    wrap(cls, "insertInto", _wrap_insert_into)
 
 
-def _noting(note: Callable[..., None]) -> Callable[[Method], Method]:
-    """Return a wrapper that records a call that Spark accepted. note: takes the record (_Calls) and the arguments of the call."""
+def _recording(record: Callable[..., None]) -> Callable[[Method], Method]:
+    """Return a wrapper that records a call that Spark accepted. record: takes the record (_Calls) and the arguments of the
+    call."""
 
     def make(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(self, *args, **kwargs)
-            note(_calls(self), *args, **kwargs)
+            record(_calls(self), *args, **kwargs)
             return result
 
         return method
@@ -121,12 +122,12 @@ def _calls(owner: Any) -> _Calls:
     return calls
 
 
-def _note_mode(calls: _Calls, saveMode: str | None) -> None:
+def _record_mode(calls: _Calls, saveMode: str | None) -> None:
     if saveMode is not None:
         calls.mode = saveMode
 
 
-def _note_options(calls: _Calls, **options: Any) -> None:
+def _record_options(calls: _Calls, **options: Any) -> None:
     for key, value in options.items():
         calls.add_option(key, value)
 
@@ -151,15 +152,15 @@ def _our_format(spark: Any, name: str | None) -> str | None:
 # ---------------------------------------------------------------- load
 
 
-def _load(original: Method) -> Method:
-    return _loading(original, is_stream=False)
+def _wrap_load(original: Method) -> Method:
+    return _make_load(original, is_stream=False)
 
 
-def _load_stream(original: Method) -> Method:
-    return _loading(original, is_stream=True)
+def _wrap_stream_load(original: Method) -> Method:
+    return _make_load(original, is_stream=True)
 
 
-def _loading(original: Method, *, is_stream: bool) -> Method:
+def _make_load(original: Method, *, is_stream: bool) -> Method:
     """Make `load` pass the session's settings, and let the driver plan reads of batches if it can."""
 
     def load(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> Any:
@@ -170,10 +171,10 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         calls = _calls(self)
         # Spark knows this format already, or is told it: the user may have called it by another name, such as delta.
         new_format = None if format is None and calls.format == FORMAT else FORMAT
-        called = {**{name: value for name, value in calls.options.values()}, **options}
+        all_options = {**{name: value for name, value in calls.options.values()}, **options}
         with as_spark_raises():
-            admitted(called, nonce_of(spark))
-            check_condition_text(spark, "filter", _option(called, "filter"))
+            admitted(all_options, nonce_of(spark))
+            check_condition_text(spark, "filter", _option(all_options, "filter"))
         private_options = {}
         user_schema = calls.schema if schema is None else schema
         if is_stream:
@@ -181,9 +182,9 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         elif user_schema is not None and is_driver:
             private_options[USER_SCHEMA] = _schema_text(user_schema)
 
-        def by_worker() -> Any:
+        def load_by_worker() -> Any:
             """Load as Spark does: one of its Python workers looks at the table."""
-            settings = read_settings(spark, _path_of(path, called), tracks_schema=is_stream and tracks_schema(called))
+            settings = read_settings(spark, _path_of(path, all_options), tracks_schema=is_stream and tracks_schema(all_options))
             with active(spark):
                 signed_options = private(spark, {SESSION: settings, **private_options})
                 frame = original(self, path, new_format, schema, **{**options, **signed_options})
@@ -191,28 +192,29 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
             return with_columns_of_batches(frame) if is_stream else with_metadata_column(frame)
 
         if is_stream or not is_driver:
-            return by_worker()
-        return driver_load(spark, lambda: _with_arguments(self, new_format, schema, options), path, private_options, by_worker)
+            return load_by_worker()
+        reader = partial(_apply_load_arguments, self, new_format, schema, options)
+        return driver_load(spark, reader, path, private_options, load_by_worker)
 
     return load
 
 
-def _table(original: Method) -> Method:
+def _wrap_table(original: Method) -> Method:
     """A change feed has its own columns, which Spark does not expect for a name: it is read from the table's path."""
 
     def table(self: Any, tableName: str) -> Any:
-        called = {name: value for name, value in _calls(self).options.values()}
-        is_feed = any(str(_option(called, name.lower())).lower() == "true" for name in CHANGE_FEED)
+        all_options = {name: value for name, value in _calls(self).options.values()}
+        is_feed = any(str(_option(all_options, name.lower())).lower() == "true" for name in CHANGE_FEED)
         path = catalog.path_of_ours(session_of(self), tableName) if is_feed else None
         if path is None:
             return original(self, tableName)
-        frame = session_of(self).read.format(FORMAT).options(**called).load(path)
+        frame = session_of(self).read.format(FORMAT).options(**all_options).load(path)
         return frame.alias(split_name(tableName)[-1])
 
     return table
 
 
-def _with_arguments(reader: Any, format: str | None, schema: Any, options: dict[str, Any]) -> Any:
+def _apply_load_arguments(reader: Any, format: str | None, schema: Any, options: dict[str, Any]) -> Any:
     """Return a DataFrameReader that has the arguments of `load`."""
     if format is not None:
         reader.format(format)
@@ -246,7 +248,7 @@ def _frame_of(writer: Any) -> Any:
     return adapter_of(session_of(writer)).frame_of(writer)
 
 
-def _save(original: Method) -> Method:
+def _wrap_save(original: Method) -> Method:
     def save(
         self: Any,
         path: str | None = None,
@@ -258,14 +260,14 @@ def _save(original: Method) -> Method:
         if not _is_ours(session_of(self), format or _calls(self).format):
             original(self, path, format, mode, partitionBy, **options)
             return
-        _note_arguments(self, mode, partitionBy, options)
+        _apply_save_arguments(self, mode, partitionBy, options)
         with as_spark_raises():
             _as_save(self).to(path)
 
     return save
 
 
-def _save_as_table(original: Method) -> Method:
+def _wrap_save_as_table(original: Method) -> Method:
     def saveAsTable(
         self: Any, name: str, format: str | None = None, mode: str | None = None, partitionBy: Any = None, **options: Any
     ) -> None:
@@ -274,14 +276,14 @@ def _save_as_table(original: Method) -> Method:
         if not _is_ours(spark, source) and not (source is None and appends and catalog.is_ours(spark, name)):
             original(self, name, format, mode, partitionBy, **options)
             return
-        _note_arguments(self, mode, partitionBy, options)
+        _apply_save_arguments(self, mode, partitionBy, options)
         with as_spark_raises():
             named_tables.save_as_table(_as_save(self, _our_format(spark, source)), name)
 
     return saveAsTable
 
 
-def _insert_into(original: Method) -> Method:
+def _wrap_insert_into(original: Method) -> Method:
     def insertInto(self: Any, tableName: str, overwrite: bool | None = None) -> None:
         if not catalog.is_ours(session_of(self), tableName):
             original(self, tableName, overwrite)
@@ -294,7 +296,7 @@ def _insert_into(original: Method) -> Method:
     return insertInto
 
 
-def _note_arguments(writer: Any, mode: str | None, partition_by: Any, options: dict[str, Any]) -> None:
+def _apply_save_arguments(writer: Any, mode: str | None, partition_by: Any, options: dict[str, Any]) -> None:
     writer.mode(mode).options(**options)
     if partition_by is not None:
         writer.partitionBy(partition_by)
@@ -317,31 +319,31 @@ _VERBS = ("create", "replace", "createOrReplace", "append", "overwrite", "overwr
 
 def _install_table_writer(cls: type[Any]) -> None:
     connect = cls.__module__.startswith("pyspark.sql.connect.")
-    wrap(cls, "__init__", _noting(lambda calls, *args, **kwargs: _note_table(calls, args, kwargs, 2 if connect else 1)))
-    wrap(cls, "using", _noting(lambda calls, provider: setattr(calls, "format", provider)))
-    wrap(cls, "option", _noting(_Calls.add_option))
-    wrap(cls, "options", _noting(_note_options))
-    wrap(cls, "tableProperty", _noting(lambda calls, property, value: calls.properties.update({property: value})))
-    wrap(cls, "partitionedBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", list(cols))))
-    wrap(cls, "clusterBy", _noting(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
+    wrap(cls, "__init__", _recording(lambda calls, *args, **kwargs: _record_table(calls, args, kwargs, 2 if connect else 1)))
+    wrap(cls, "using", _recording(lambda calls, provider: setattr(calls, "format", provider)))
+    wrap(cls, "option", _recording(_Calls.add_option))
+    wrap(cls, "options", _recording(_record_options))
+    wrap(cls, "tableProperty", _recording(lambda calls, property, value: calls.properties.update({property: value})))
+    wrap(cls, "partitionedBy", _recording(lambda calls, *cols: setattr(calls, "partition_by", list(cols))))
+    wrap(cls, "clusterBy", _recording(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
     for verb in _VERBS:
-        wrap(cls, verb, _verb(verb))
+        wrap(cls, verb, _wrap_verb(verb))
 
 
-def _note_table(calls: _Calls, args: tuple[Any, ...], kwargs: dict[str, Any], position: int) -> None:
+def _record_table(calls: _Calls, args: tuple[Any, ...], kwargs: dict[str, Any], position: int) -> None:
     """position: of the argument `table` of the constructor, which differs between classic sessions and Connect."""
     calls.table = kwargs["table"] if "table" in kwargs else args[position]
 
 
-def _verb(verb: str) -> Callable[[Method], Method]:
+def _wrap_verb(verb: str) -> Callable[[Method], Method]:
     def make(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> None:
             calls = _calls(self)
             assert calls.table is not None
             spark, creates = session_of(self), verb in ("create", "createOrReplace")
             # Without `using`, a new table gets the default format, and other verbs are for the table of this name.
-            ours = _is_ours(spark, calls.format) if calls.format or creates else catalog.is_ours(spark, calls.table)
-            if not ours:
+            is_ours = _is_ours(spark, calls.format) if calls.format or creates else catalog.is_ours(spark, calls.table)
+            if not is_ours:
                 original(self, *args, **kwargs)
                 return
             with as_spark_raises():
@@ -386,18 +388,18 @@ def _column_name(frame: Any, column: Any) -> str:
 # ---------------------------------------------------------------- readStream, writeStream
 
 # Recorded as the format of a stream whose rows go to foreach or foreachBatch; it is no format of pydelta.
-_OTHER_SINK = "a function of the user's"
+_USER_FUNCTION = "a function of the user's"
 
 
 def _install_stream_reader(cls: type[Any]) -> None:
-    wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
-    wrap(cls, "option", _noting(_Calls.add_option))
-    wrap(cls, "options", _noting(_note_options))
-    wrap(cls, "load", _load_stream)
-    wrap(cls, "table", _table_stream)
+    wrap(cls, "format", _recording(lambda calls, source: setattr(calls, "format", source)))
+    wrap(cls, "option", _recording(_Calls.add_option))
+    wrap(cls, "options", _recording(_record_options))
+    wrap(cls, "load", _wrap_stream_load)
+    wrap(cls, "table", _wrap_stream_table)
 
 
-def _table_stream(original: Method) -> Method:
+def _wrap_stream_table(original: Method) -> Method:
     """Spark passes nothing about the table of a name to a source, so the call becomes a load of the table's path."""
 
     def table(self: Any, tableName: str) -> Any:
@@ -414,38 +416,40 @@ def _table_stream(original: Method) -> Method:
 
 
 def _install_stream_writer(cls: type[Any], in_clones: Callable[[Any, Any], Any]) -> None:
-    wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
-    wrap(cls, "outputMode", _noting(lambda calls, outputMode: setattr(calls, "mode", outputMode)))
-    wrap(cls, "partitionBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", _names(cols))))
-    wrap(cls, "clusterBy", _noting(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
-    wrap(cls, "queryName", _noting(lambda calls, queryName: calls.add_option("queryName", queryName)))
-    wrap(cls, "option", _noting(_Calls.add_option))
-    wrap(cls, "options", _noting(_note_options))
-    wrap(cls, "foreach", _noting(lambda calls, f: setattr(calls, "format", _OTHER_SINK)))
-    wrap(cls, "foreachBatch", partial(_for_each_batch, in_clones))
-    wrap(cls, "start", _start)
-    wrap(cls, "toTable", _to_table)
+    wrap(cls, "format", _recording(lambda calls, source: setattr(calls, "format", source)))
+    wrap(cls, "outputMode", _recording(lambda calls, outputMode: setattr(calls, "mode", outputMode)))
+    wrap(cls, "partitionBy", _recording(lambda calls, *cols: setattr(calls, "partition_by", _names(cols))))
+    wrap(cls, "clusterBy", _recording(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
+    wrap(cls, "queryName", _recording(lambda calls, queryName: calls.add_option("queryName", queryName)))
+    wrap(cls, "option", _recording(_Calls.add_option))
+    wrap(cls, "options", _recording(_record_options))
+    wrap(cls, "foreach", _recording(lambda calls, f: setattr(calls, "format", _USER_FUNCTION)))
+    wrap(cls, "foreachBatch", partial(_wrap_foreach_batch, in_clones))
+    wrap(cls, "start", _wrap_start)
+    wrap(cls, "toTable", _wrap_to_table)
 
 
-def _for_each_batch(in_clones: Callable[[Any, Any], Any], original: Method) -> Method:
+def _wrap_foreach_batch(in_clones: Callable[[Any, Any], Any], original: Method) -> Method:
     """in_clones: wraps a function of batches, which Spark calls with frames of clones of the session."""
 
     def foreachBatch(self: Any, func: Any) -> Any:
         result = original(self, in_clones(session_of(self), func))
-        _calls(self).format = _OTHER_SINK
+        _calls(self).format = _USER_FUNCTION
         return result
 
     return foreachBatch
 
 
-def _note_start(writer: Any, outputMode: str | None, partitionBy: Any, queryName: str | None, options: dict[str, Any]) -> None:
+def _apply_start_arguments(
+    writer: Any, outputMode: str | None, partitionBy: Any, queryName: str | None, options: dict[str, Any]
+) -> None:
     writer.options(**options)
     for method, value in ((writer.outputMode, outputMode), (writer.partitionBy, partitionBy), (writer.queryName, queryName)):
         if value is not None:
             method(value)
 
 
-def _start(original: Method) -> Method:
+def _wrap_start(original: Method) -> Method:
     def start(
         self: Any,
         path: str | None = None,
@@ -457,14 +461,14 @@ def _start(original: Method) -> Method:
     ) -> Any:
         if not _is_ours(session_of(self), format or _calls(self).format):
             return original(self, path, format, outputMode, partitionBy, queryName, **options)
-        _note_start(self, outputMode, partitionBy, queryName, options)
+        _apply_start_arguments(self, outputMode, partitionBy, queryName, options)
         with as_spark_raises():
             return _as_stream_save(self, original).start(path)
 
     return start
 
 
-def _to_table(original: Method) -> Method:
+def _wrap_to_table(original: Method) -> Method:
     def toTable(
         self: Any,
         tableName: str,
@@ -478,7 +482,7 @@ def _to_table(original: Method) -> Method:
         spark = session_of(self)
         if not _is_ours(spark, source) and not (source is None and catalog.is_ours(spark, tableName)):
             return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
-        _note_start(self, outputMode, partitionBy, queryName, options)
+        _apply_start_arguments(self, outputMode, partitionBy, queryName, options)
         with as_spark_raises():
             save = _as_stream_save(self, original_method(type(self), "start"))
             return replace(save, provider=_our_format(spark, source)).to_table(tableName)

@@ -14,7 +14,7 @@ from delta_py.errors import SchemaMismatchError
 from delta_py.types.names import split_name
 from delta_py.types.schema import ArrayType, DataType, MapType, Path, StructType
 from spark_plugin.dml.delete_update import truncate
-from spark_plugin.dml.jobs import newest
+from spark_plugin.dml.jobs import load_newest
 from spark_plugin.options.settings import is_case_sensitive
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import find_target
@@ -35,7 +35,7 @@ def alter_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame 
         truncate(spark, target.place)
     else:
         if is_case_sensitive(spark):
-            _check_spelling(newest(spark, target.place).config.schema, alteration)
+            _check_spelling(load_newest(spark, target.place).config.schema, alteration)
         getattr(target.delta_table(spark), alteration.method)(*alteration.arguments, **alteration.more)
     return nothing(spark)
 

@@ -25,7 +25,7 @@ from delta_py.types.names import quoted
 from delta_py.types.schema import StructField, map_fields, schema_to_json
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.definition_statements.create_table import has_name
-from spark_plugin.dml.jobs import newest
+from spark_plugin.dml.jobs import load_newest
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import Target, find_target, our_formats
 from spark_plugin.sql_definitions import ParsedLikeness, parsed_likeness
@@ -65,7 +65,7 @@ def create_parsed(spark: SparkSession, likeness: ParsedLikeness) -> DataFrame | 
     kind = "createIfNotExists" if likeness.if_not_exists else "create"
     provider = likeness.provider or _provider(spark, source)
     request = TableRequest(kind, name=likeness.name, location=likeness.location, provider=provider)
-    request = _of_other(spark, request, likeness) if source is None else _of_table(newest(spark, source.place), request)
+    request = _of_other(spark, request, likeness) if source is None else _of_table(load_newest(spark, source.place), request)
     stated_properties = {name.lower() for name in likeness.properties}
     inherited = {name: value for name, value in (request.properties or {}).items() if name.lower() not in stated_properties}
     build_table(spark, replace(request, properties={**inherited, **likeness.properties}))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from delta_py.errors import SchemaMismatchError, TableNotFoundError, UnsupportedOperationError
 from delta_py.snapshot import Snapshot
-from spark_plugin.dml.jobs import newest
+from spark_plugin.dml.jobs import load_newest
 from spark_plugin.options.read_options import local_path
 from spark_plugin.options.settings import TablePath, is_on
 from spark_plugin.schema_conversion import to_spark_schema
@@ -38,11 +38,11 @@ def check_location(spark: SparkSession, plan: ParsedPlan, _text: str) -> None:
         )
     location = str(plan.node.location())
     try:
-        new_snapshot = newest(spark, TablePath(local_path(location)))
+        new_snapshot = load_newest(spark, TablePath(local_path(location)))
     except TableNotFoundError as error:
         what = f"There is no table at {location}, which {target.name} is to stand for. Nothing was changed."
         raise TableNotFoundError(f"{what} {error.message}", path=location) from error
-    present, new_columns = _columns(newest(spark, target.place)), _columns(new_snapshot)
+    present, new_columns = _columns(load_newest(spark, target.place)), _columns(new_snapshot)
     if present != new_columns and not is_on(spark, BYPASS_CONF, default=False):
         raise SchemaMismatchError(
             f"The table at {location} has other columns than {target.name}: {new_columns}, and not {present}. Nothing was "

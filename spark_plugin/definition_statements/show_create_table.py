@@ -29,7 +29,7 @@ from delta_py.types.names import quoted
 from delta_py.types.schema import StructField
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog
-from spark_plugin.dml.jobs import newest
+from spark_plugin.dml.jobs import load_newest
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.sql.targets import Target, find_target
 from spark_plugin.sql_definitions import shown_table
@@ -55,7 +55,7 @@ def show_create_of(spark: SparkSession, parts: tuple[str, ...]) -> DataFrame | N
     target = find_target(spark, parts)
     if target is None:
         return None
-    snapshot = newest(spark, target.place)
+    snapshot = load_newest(spark, target.place)
     text = "\n".join([f"CREATE TABLE {_called(spark, target)} {_columns(snapshot)}", *_clauses(spark, snapshot, target)])
     if "${" in text:
         raise _cannot_show("a name, path or rule of the table", "${", "Spark would put a setting or variable in its place")

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from delta_py.errors import InvalidOptionError
 from delta_py.types.names import quoted
 from spark_plugin.data_source import FORMAT
-from spark_plugin.dml.jobs import newest
+from spark_plugin.dml.jobs import load_newest
 from spark_plugin.sql.targets import find_target
 from spark_plugin.sql_definitions import ParsedPartitions, parsed_partitions
 from spark_plugin.sql_internals import ParsedPlan
@@ -35,7 +35,7 @@ def show_parsed(spark: SparkSession, request: ParsedPartitions) -> DataFrame | N
     target = find_target(spark, request.parts)
     if target is None:
         return None
-    columns = newest(spark, target.place).metadata.partition_columns
+    columns = load_newest(spark, target.place).metadata.partition_columns
     if not columns:
         raise InvalidOptionError(
             f"SHOW PARTITIONS is not allowed on a table that is not partitioned: {target.label}. DESCRIBE tells its columns.",

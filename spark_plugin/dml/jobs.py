@@ -170,7 +170,7 @@ class DmlResult:
     metrics: Mapping[str, int]
 
 
-def newest(spark: SparkSession, table: TablePath) -> Snapshot:
+def load_newest(spark: SparkSession, table: TablePath) -> Snapshot:
     """Load the newest version: over Spark Connect in a task, which can read the table. Raises the same as Snapshot.load."""
     store = table.open_store(spark)
     # The snapshot of a task has another copy of the store.
@@ -196,7 +196,7 @@ def open_target(
     """
     with as_spark_raises(), active(spark), progress(operation, "tasks"), watched(spark):
         time_zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
-        snapshot = newest(spark, table)
+        snapshot = load_newest(spark, table)
         by_session = request is None
         if request is None:
             request = write_options({"path": table.url, SESSION: write_settings(spark, table.url)}, overwrite=False).request
