@@ -40,7 +40,8 @@ _OPTIMIZE_PROPERTY = "delta.autoOptimize.optimizeWrite"
 
 @dataclass(frozen=True, slots=True)
 class AsSelect:
-    """kind: create, replace or createOrReplace. properties: the table's, Delta's and others."""
+    """The definition of the table that a CREATE or REPLACE TABLE ... AS SELECT statement fills. kind: create, replace or
+    createOrReplace. description: the table's comment. properties: the table's, Delta's and others."""
 
     kind: str
     description: str | None = None
@@ -49,10 +50,11 @@ class AsSelect:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """frame: the DataFrame. mode: as save_mode returns it. options: by lower-case name, as (name in the user's spelling, value).
-    partition_by, cluster_by: None if not given. callback: the information that Spark Connect's writer passes to its DataFrame;
-    None in classic sessions. rule_nonce: of the hidden columns of the frame that contain the results of rules; None if it has
-    none. matching: which rows an overwrite replaces, if a caller has decided this; None if the options replaceUsing and replaceOn
+    """A batch write with all that the user asked for. frame: the rows. mode: append, overwrite, ignore or error. options: by
+    lower-case name, as (name in the user's spelling, value). partition_by, cluster_by: None if not given. callback: the
+    information that Spark Connect's writer passes to its DataFrame; None in classic sessions. rule_nonce: a part of the names of
+    hidden columns of the frame, in which Spark computed the results of the table's rules; None if there are no such columns.
+    matching: which rows an overwrite replaces, if a caller has decided this; None if the options replaceUsing and replaceOn
     decide. as_select: the table definition of an AS SELECT statement, else None. provider: of the name in the catalog, if the
     write makes one.
 
@@ -83,7 +85,7 @@ class Save:
         return self
 
     def option(self, name: str) -> str | None:
-        """Return an option's value as text, `true` and `false` for booleans."""
+        """Return an option's value as text, `true` and `false` for booleans; None if the option is not set."""
         name_and_value = self.options.get(name.lower())
         if name_and_value is None:
             return None
@@ -106,13 +108,13 @@ class Save:
             self._replace(path, matching)
         else:
             self._write_or_compute(path)
-        # Without options of its own the write has used the session's transaction.
+        # Without these two options the write has used the transaction of the session's settings.
         if "txnversion" not in self.options and "txnappid" not in self.options:
             reset_transaction(self.spark)
         refresh_cached(self.spark, None, path or self.option("path"))
 
     def _write_or_compute(self, path: str | None) -> None:
-        """Write. If pydelta cannot compute the result of a rule, let Spark compute it and write again."""
+        """Write. If pydelta refuses because it cannot compute the result of a rule, let Spark compute it and write again."""
         try:
             self._write(path)
         except UnsupportedTableFeatureError as error_without_rules:
@@ -150,7 +152,7 @@ class Save:
         rules = rules_of_table(self.spark, self.table_path(target), self.frame)
         if rules is None:
             return None
-        nonce = secrets.token_hex(16)
+        nonce = secrets.token_hex(16)  # so that no column of the user's frame can pass for a result
         try:
             frame = with_rule_columns(self.frame, rules, nonce)
         except AnalysisException as error:
@@ -158,6 +160,7 @@ class Save:
         return None if frame is None else replace(self, frame=frame, rule_nonce=nonce)
 
     def _write(self, path: str | None) -> None:
+        """Call Spark's own `save`, on a new writer with the options that pydelta adds."""
         target = path or self.option("path")
         is_driver = adapter_of(self.spark).is_driver
         snapshot = None if target is None or not is_driver else _load_snapshot(self.spark, self.table_path(target))
@@ -170,6 +173,7 @@ class Save:
             original(type(writer), "save")(writer, path)
 
     def table_path(self, path: str) -> TablePath:
+        """Return the path with those options of this write that concern access to the store."""
         return TablePath(path, {name: str(value) for name, (_, value) in self.options.items() if is_storage_option(name)})
 
     def _private_options(self, path: str | None) -> dict[str, str]:
@@ -198,8 +202,9 @@ class Save:
 
 
 def _rebalanced_frame(save: Save, path: str | None, snapshot: Snapshot | None) -> Any:
-    """Return the DataFrame. For an optimized write its rows are redistributed: a few equal portions, one task each, and the
-    rows of a partition in one task unless they are many. Spark's adaptive execution measures the portions."""
+    """Return the DataFrame of the save. For an optimized write Spark redistributes its rows: a few equal portions, one task each,
+    and the rows of a partition in one task unless they are many. Spark's adaptive execution measures the portions. path: of the
+    table; None if unknown. snapshot: of the table; None if there is none or if only the server can read it."""
     if not _is_optimized(save, snapshot):
         return save.frame
     from pyspark.sql import functions as F
@@ -211,9 +216,9 @@ def _rebalanced_frame(save: Save, path: str | None, snapshot: Snapshot | None) -
 
 
 def _is_optimized(save: Save, snapshot: Snapshot | None) -> bool:
-    """Decide by the option, else the session's setting, else the table's property. Over Spark Connect the table is on the
-    server's side, and reading a property would cost as much as a small write: there the property counts only if it is an
-    option."""
+    """Return whether the option, else the session's setting, else the table's property requests an optimized write. Over Spark
+    Connect the table is on the server's side, and reading a property would cost as much as a small write: there the property
+    counts only if it is an option."""
     setting = save.option("optimizeWrite") or conf(save.spark, OPTIMIZE_CONF) or save.option(_OPTIMIZE_PROPERTY)
     if setting is None and snapshot is not None:
         properties = snapshot.metadata.configuration
@@ -243,7 +248,7 @@ def _partition_columns(save: Save, path: str | None, snapshot: Snapshot | None) 
 
 
 def _table_partitioning(spark: Any, path: str, snapshot: Snapshot | None) -> Sequence[str]:
-    """The partition columns of an existing table; over Spark Connect a job reads them."""
+    """Return the partition columns of an existing table, or none if there is no table; over Spark Connect a job reads them."""
     if adapter_of(spark).is_driver:
         return () if snapshot is None else snapshot.metadata.partition_columns
     try:
@@ -254,7 +259,8 @@ def _table_partitioning(spark: Any, path: str, snapshot: Snapshot | None) -> Seq
 
 
 def _load_snapshot(spark: Any, table: TablePath) -> Snapshot | None:
-    """Return None if there is no table, or none that can be read: the write will detect this and report it."""
+    """Load the newest version. Returns None if there is no table, or none that can be read: the write will detect this and report
+    it."""
     try:
         return Snapshot.load(table.open_store(spark))
     except (DeltaError, OSError):

@@ -39,8 +39,8 @@ PROVIDER_CONF = "spark.pydelta.tableProvider"
 _SESSION_CATALOG = "spark_catalog"
 _NAME_PART = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
 _TABLE_NAME = re.compile(r"\w+", re.ASCII)
-# Facts of SHOW TABLE EXTENDED, one per line. Comments, properties and names of columns are printed among them unescaped, and
-# their line breaks can make lines look like facts. Only the facts that Spark prints before all of them are certain.
+# Facts of SHOW TABLE EXTENDED, one per line. Spark prints comments, properties and names of columns among them unescaped, so a
+# line break in one of these can make a line look like a fact. Only the facts that Spark prints before all of these are certain.
 _TYPE_AND_PROVIDER = re.compile(r"^Type: (.*)\n(?:Provider: (.*)\n)?", re.MULTILINE)
 _LOCATION = re.compile(r"^Location: (.*)\n", re.MULTILINE)
 # What Spark prints after a location, in this order. Any other text there belongs to the location.
@@ -55,10 +55,10 @@ _STALE_KEY = "pydelta.entryIsOld"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The catalog's entry of a name. provider: lower-case, empty for a view. path: None for a view, and if the catalog does not
-    certainly contain it. options: those of CREATE TABLE except the path. external: dropping the entry leaves the data.
-    tracks_partitions: the catalog has a list of its partitions. columns: the entered columns, as the JSON of a schema, if our
-    catalog returns them."""
+    """The catalog's entry of a name. provider: lower-case, empty for a view. path: of the table; None for a view, and if the
+    catalog's answer does not prove it. options: those of CREATE TABLE except the path. external: dropping the entry leaves the
+    data. tracks_partitions: the catalog has a list of its partitions. columns: those that the table had when it was entered, as
+    the JSON of a schema; None unless our catalog returns them."""
 
     name: str
     provider: str
@@ -74,16 +74,18 @@ class Entry:
 
     @property
     def is_delta(self) -> bool:
-        """Whether pydelta or delta-spark entered it. Both store the path in the catalog; delta-spark's columns are only in the
-        log."""
+        """Whether pydelta or delta-spark entered the name. Both store the path in the catalog; delta-spark stores no columns
+        there."""
         return self.is_ours or self.provider == DELTA
 
     @property
     def kind(self) -> str:
+        """What the name stands for, for messages."""
         return f"a table of format {self.provider}" if self.provider else "a view"
 
     def writable_path(self) -> str:
-        """Raises UnsupportedOperationError if the name does not stand for a Delta table at its newest version."""
+        """Return the path of the table. Raises UnsupportedOperationError if the name does not stand for a Delta table at its
+        newest version."""
         if not self.is_delta:
             raise UnsupportedOperationError(
                 f"{self.name} is {self.kind}, not of pydelta; nothing was written. Write under another name.", table=self.name
@@ -152,8 +154,9 @@ def path_of_ours(spark: Any, name: str) -> str | None:
 
 
 def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | None:
-    """Return the entry, or None if there is none. A name that is a path always has an entry. As in Spark, temporary views take
-    precedence if the name has no database. schema: the schema of spark.table(name), if the caller knows it.
+    """Return the entry, or None if there is none. A name that is a path, such as pydelta.`/path`, always has an entry. As in
+    Spark, temporary views take precedence if the name has no database. schema: the schema of spark.table(name), if the caller
+    knows it.
 
     Raises UnsupportedOperationError for a name outside of the session catalog.
     """
@@ -180,7 +183,7 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
         options_text = metadata_value(schema or spark.table(name).schema, CATALOG_KEY)
         options = {} if options_text is None else catalog_options(options_text)
     external, entered_path = table_type == "EXTERNAL", options.pop("path", None)
-    # The location of a managed table of pydelta is not certain, unless its columns contain a path. A view has no location.
+    # A view has no location. The one of a managed table of pydelta is certain only if its columns contain the path too.
     has_certain_path = bool(provider) and (external or provider != FORMAT or entered_path is not None)
     path = _certain_path(entered_path, facts) if has_certain_path else None
     return Entry(name, provider, path, external, options, "\nPartition Provider: Catalog\n" in facts)
@@ -205,8 +208,7 @@ def has_catalogs(spark: Any) -> bool:
 
 
 def _entry_of_fields(name: str, fields: Mapping[str, Any] | None) -> Entry | None:
-    """Return the entry. fields: as SparkInternals.entry returns them; None if the catalog has no entry, and then the result is
-    None too."""
+    """Return the entry; None if the catalog has none. fields: of the entry in our Java catalog, by name; None if it has none."""
     if fields is None:
         return None
     options = catalog_options(fields["options"]) if "options" in fields else {}
@@ -264,9 +266,10 @@ def handled_path(spark: Any, name: str) -> str | None:
 
 
 def _unity_url(spark: Any, name: str) -> str | None:
+    """Return the table's URL for a name in Unity Catalog; None for another name, and for a text that is no name."""
     try:
         parts = _parts(name)
-    except InvalidOptionError:  # as in format_and_path
+    except InvalidOptionError:  # the code that looks the name up reports what is wrong with it
         return None
     return url_of_name(spark, parts)
 
@@ -340,9 +343,9 @@ def new_provider(spark: Any, requested_provider: str | None = None) -> str:
 
 
 def enter(spark: Any, name: str, path: str, provider: str, *, if_absent: bool = False) -> None:
-    """Enter an existing table with its present columns. provider: pydelta or delta. Raises Spark's error if the name already
-    exists, unless `if_absent`: then another session has entered it in the meantime. Raises InvalidOptionError for a path in which
-    Spark would replace variables."""
+    """Enter the name of an existing table into the catalog with its present columns. provider: pydelta or delta. if_absent: an
+    existing name is no error, because another session may have entered it in the meantime. Otherwise raises Spark's error for
+    it. Raises InvalidOptionError for a path in which Spark would replace variables."""
     check_enterable(name, path)
     text = path.replace("\\", "\\\\").replace("'", "\\'")
     if_not_exists = "IF NOT EXISTS " if if_absent else ""
@@ -350,8 +353,8 @@ def enter(spark: Any, name: str, path: str, provider: str, *, if_absent: bool = 
 
 
 def may_be_managed(spark: Any, path: str) -> bool:
-    """Return whether a new table at a path can be a managed one: the path is empty, and the session has our catalogs and is a
-    classic one."""
+    """Return whether a new table at a path can be a managed one: nothing is at the path, and the session is a classic one with
+    our catalogs."""
     return has_catalogs(spark) and SparkInternals(spark).is_free(path)
 
 
@@ -382,7 +385,8 @@ def check_enterable(name: str, path: str) -> None:
 def refresh(spark: Any, entry: Entry) -> None:
     """Give the entry the table's present columns. Spark cannot change them in place: the name is dropped and entered again. This
     is not done for an entry of delta-spark, which takes the columns from the log, nor for a managed table, whose files would be
-    deleted with the name. A session with our catalogs has the log's columns in any case, and does this for other sessions."""
+    deleted with the name. A session with our catalogs reads the columns from the log; it refreshes the entry for other
+    sessions."""
     if not entry.is_ours or not entry.external:
         return
     if handled_path(spark, entry.name) is not None:
@@ -468,4 +472,5 @@ def quoted_name(name: str) -> str:
 
 
 def _quoted(parts: list[str]) -> str:
+    """Return the parts in backticks, with dots between them."""
     return ".".join(map(quoted, parts))

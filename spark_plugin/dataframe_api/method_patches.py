@@ -7,6 +7,7 @@ DataStreamWriter, classic and Connect.
 The wrappers record each call and then call Spark's own method. Only the methods that end a read or a write of our format behave
 differently: `load` adds the session's settings and, in a batch read, the hidden column `_metadata`; `save` and similar methods
 become a `Save` (batch_save.py), `start` and `toTable` a `StreamSave` (streaming_start.py). Other formats see no difference.
+A function `_wrap_<method>` takes Spark's own method (`original`) and returns the method that replaces it.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ _LIMITED_TEXT = re.compile(r'(ype":)"(?:var)?char\(\d+\)"')  # as a type, elemen
 
 @dataclass(slots=True)
 class _Calls:
-    """The calls on one reader or writer, in any order. options: by lower-case name, with the user's spelling.
-    schema: a StructType or SQL. table, properties: of writeTo. partition_by: names; with writeTo also Columns."""
+    """The calls on one reader or writer, in any order; None where the method was not called. options: by lower-case name, as
+    (name in the user's spelling, value). schema: a StructType or SQL. table, properties: of writeTo. partition_by: names; with
+    writeTo also Columns. bucketed: bucketBy was called."""
 
     format: str | None = None
     schema: Any = None
@@ -60,13 +62,14 @@ class _Calls:
     properties: dict[str, str] = field(default_factory=dict)
 
     def add_option(self, key: str, value: Any) -> None:
+        """Record an option. Spark ignores an option with the value None."""
         if value is not None:
             self.options[key.lower()] = (key, value)
 
 
 def install(*, connect: bool, in_clones: Callable[[Any, Any], Any]) -> None:
-    """Wrap the methods, once in a process. in_clones: takes a session and the user's function of foreachBatch, and returns the
-    function that Spark calls."""
+    """Wrap the methods, once in a process. connect: whether the session is one of Spark Connect, whose classes are wrapped too.
+    in_clones: takes a session and the user's function of foreachBatch, and returns the function that Spark calls."""
     for over_connect in (False, True) if connect else (False,):
         batches, streams = readwriter_modules(connect=over_connect)
         _install_reader(batches.DataFrameReader)
@@ -99,8 +102,8 @@ def _install_writer(cls: type[Any]) -> None:
 
 
 def _recording(record: Callable[..., None]) -> Callable[[Method], Method]:
-    """Return a wrapper that records a call that Spark accepted. record: takes the record (_Calls) and the arguments of the
-    call."""
+    """Return a function that wraps a method: it calls Spark's own method, and if that raises no error it records the call.
+    record: takes the _Calls of the reader or writer and the arguments of the call."""
 
     def make(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -133,7 +136,7 @@ def _record_options(calls: _Calls, **options: Any) -> None:
 
 
 def _names(cols: tuple[Any, ...]) -> list[str]:
-    """Spark accepts names one by one, or as one list."""
+    """Return the names that a call has as its arguments. Spark accepts names one by one, or as one list."""
     names: Iterable[Any] = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
     return [str(name) for name in names]
 
@@ -161,7 +164,7 @@ def _wrap_stream_load(original: Method) -> Method:
 
 
 def _make_load(original: Method, *, is_stream: bool) -> Method:
-    """Make `load` pass the session's settings, and let the driver plan reads of batches if it can."""
+    """Return a `load` that passes the session's settings, and lets the driver's own Python plan batch reads if it can."""
 
     def load(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> Any:
         spark = session_of(self)
@@ -169,7 +172,7 @@ def _make_load(original: Method, *, is_stream: bool) -> Method:
             return original(self, path, format, schema, **options)
         is_driver = adapter_of(spark).is_driver
         calls = _calls(self)
-        # Spark knows this format already, or is told it: the user may have called it by another name, such as delta.
+        # Spark gets our own name of the format, because the user may have named it differently, such as delta.
         new_format = None if format is None and calls.format == FORMAT else FORMAT
         all_options = {**{name: value for name, value in calls.options.values()}, **options}
         with as_spark_raises():
@@ -200,7 +203,8 @@ def _make_load(original: Method, *, is_stream: bool) -> Method:
 
 
 def _wrap_table(original: Method) -> Method:
-    """A change feed has its own columns, which Spark does not expect for a name: it is read from the table's path."""
+    """Return a `table` that reads a change feed from the table's path: the feed has its own columns, which Spark does not
+    expect for a name."""
 
     def table(self: Any, tableName: str) -> Any:
         all_options = {name: value for name, value in _calls(self).options.values()}
@@ -215,7 +219,7 @@ def _wrap_table(original: Method) -> Method:
 
 
 def _apply_load_arguments(reader: Any, format: str | None, schema: Any, options: dict[str, Any]) -> Any:
-    """Return a DataFrameReader that has the arguments of `load`."""
+    """Pass the arguments of `load` to the DataFrameReader, and return it."""
     if format is not None:
         reader.format(format)
     if schema is not None:
@@ -234,8 +238,7 @@ def _option(options: Mapping[str, Any], lowercase_name: str) -> Any:
 
 
 def _schema_text(schema: Any) -> str:
-    """Return the schema as text, from a StructType or a schema in SQL. If Spark accepts CHAR and VARCHAR, it reads them as
-    STRING."""
+    """Return the schema as JSON. schema: a StructType or SQL. CHAR and VARCHAR become STRING, as in Spark."""
     text = (StructType.fromDDL(schema) if isinstance(schema, str) else schema).json()
     return _LIMITED_TEXT.sub(r'\1"string"', text)
 
@@ -260,7 +263,7 @@ def _wrap_save(original: Method) -> Method:
         if not _is_ours(session_of(self), format or _calls(self).format):
             original(self, path, format, mode, partitionBy, **options)
             return
-        _apply_save_arguments(self, mode, partitionBy, options)
+        _apply_save(self, mode, partitionBy, options)
         with as_spark_raises():
             _as_save(self).to(path)
 
@@ -276,7 +279,7 @@ def _wrap_save_as_table(original: Method) -> Method:
         if not _is_ours(spark, source) and not (source is None and appends and catalog.is_ours(spark, name)):
             original(self, name, format, mode, partitionBy, **options)
             return
-        _apply_save_arguments(self, mode, partitionBy, options)
+        _apply_save(self, mode, partitionBy, options)
         with as_spark_raises():
             named_tables.save_as_table(_as_save(self, _our_format(spark, source)), name)
 
@@ -296,7 +299,8 @@ def _wrap_insert_into(original: Method) -> Method:
     return insertInto
 
 
-def _apply_save_arguments(writer: Any, mode: str | None, partition_by: Any, options: dict[str, Any]) -> None:
+def _apply_save(writer: Any, mode: str | None, partition_by: Any, options: dict[str, Any]) -> None:
+    """Call the writer's methods for the arguments of `save` or `saveAsTable`, which records them."""
     writer.mode(mode).options(**options)
     if partition_by is not None:
         writer.partitionBy(partition_by)
@@ -331,7 +335,8 @@ def _install_table_writer(cls: type[Any]) -> None:
 
 
 def _record_table(calls: _Calls, args: tuple[Any, ...], kwargs: dict[str, Any], position: int) -> None:
-    """position: of the argument `table` of the constructor, which differs between classic sessions and Connect."""
+    """Record the table of a DataFrameWriterV2. args, kwargs: of its constructor. position: of the argument `table`, which differs
+    between classic sessions and Connect."""
     calls.table = kwargs["table"] if "table" in kwargs else args[position]
 
 
@@ -400,7 +405,7 @@ def _install_stream_reader(cls: type[Any]) -> None:
 
 
 def _wrap_stream_table(original: Method) -> Method:
-    """Spark passes nothing about the table of a name to a source, so the call becomes a load of the table's path."""
+    """Return a `table` of a stream that loads the table's path: Spark passes nothing about the table of a name to a source."""
 
     def table(self: Any, tableName: str) -> Any:
         spark = session_of(self)
@@ -430,7 +435,8 @@ def _install_stream_writer(cls: type[Any], in_clones: Callable[[Any, Any], Any])
 
 
 def _wrap_foreach_batch(in_clones: Callable[[Any, Any], Any], original: Method) -> Method:
-    """in_clones: wraps a function of batches, which Spark calls with frames of clones of the session."""
+    """in_clones: wraps the user's function, because Spark may call it with frames of a clone of the session, where pydelta is not
+    registered."""
 
     def foreachBatch(self: Any, func: Any) -> Any:
         result = original(self, in_clones(session_of(self), func))
@@ -440,9 +446,8 @@ def _wrap_foreach_batch(in_clones: Callable[[Any, Any], Any], original: Method) 
     return foreachBatch
 
 
-def _apply_start_arguments(
-    writer: Any, outputMode: str | None, partitionBy: Any, queryName: str | None, options: dict[str, Any]
-) -> None:
+def _apply_start(writer: Any, outputMode: str | None, partitionBy: Any, queryName: str | None, options: dict[str, Any]) -> None:
+    """Call the writer's methods for the arguments of `start` or `toTable`, which records them."""
     writer.options(**options)
     for method, value in ((writer.outputMode, outputMode), (writer.partitionBy, partitionBy), (writer.queryName, queryName)):
         if value is not None:
@@ -461,7 +466,7 @@ def _wrap_start(original: Method) -> Method:
     ) -> Any:
         if not _is_ours(session_of(self), format or _calls(self).format):
             return original(self, path, format, outputMode, partitionBy, queryName, **options)
-        _apply_start_arguments(self, outputMode, partitionBy, queryName, options)
+        _apply_start(self, outputMode, partitionBy, queryName, options)
         with as_spark_raises():
             return _as_stream_save(self, original).start(path)
 
@@ -482,7 +487,7 @@ def _wrap_to_table(original: Method) -> Method:
         spark = session_of(self)
         if not _is_ours(spark, source) and not (source is None and catalog.is_ours(spark, tableName)):
             return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
-        _apply_start_arguments(self, outputMode, partitionBy, queryName, options)
+        _apply_start(self, outputMode, partitionBy, queryName, options)
         with as_spark_raises():
             save = _as_stream_save(self, original_method(type(self), "start"))
             return replace(save, provider=_our_format(spark, source)).to_table(tableName)

@@ -51,9 +51,9 @@ def save_as_table(save: Save, name: str) -> None:
 
 
 def create(save: Save, name: str) -> None:
-    """Write a table for a new name, and enter it. At a requested path a table may exist already, and the mode says what happens
-    to it. In the database's directory there must be none unless it is overwritten. A table that is made in an empty place there
-    is a managed one."""
+    """Write a table for a new name, and enter the name into the catalog. The option `path` may name an existing table, and the
+    mode says what happens to it. Without this option the table is made in the database's directory. There must be none there
+    yet, unless the mode is overwrite. A new table in an empty place there is a managed one."""
     spark, path_option = save.spark, save.option("path")
     path = catalog.new_table_path(spark, name, path_option)
     save, managed = save.without("path"), path_option is None and catalog.may_be_managed(spark, path)
@@ -86,7 +86,8 @@ def define_with_rows(save: Save, name: str, kind: str) -> None:
 
 
 def write_to_entry(save: Save, entry: Entry) -> None:
-    """Append to the table of a name, or overwrite it."""
+    """Append to the table of a name, or overwrite it, by the save's mode. Raises InvalidOptionError if the option `path` names
+    another place than the entry."""
     path, path_option = entry.writable_path(), save.option("path")
     if path_option is not None and catalog.new_table_path(save.spark, entry.name, local_path(path_option)) != path:
         raise InvalidOptionError(
@@ -155,14 +156,15 @@ def insert_into(save: Save, name: str) -> None:
 def _in_table_columns(
     save: Save, table: TableColumns, matching: Matching | None, *, evolves: bool
 ) -> tuple[DataFrame, Matching | None]:
-    """Return the rows as the table's columns, and how they match rows of the table (None if they replace no matching rows).
+    """Return the rows as the table's columns, matched by position, and how they match rows of the table (None if they replace no
+    matching rows).
 
     A condition of replaceOn uses the columns and the alias of the data: these columns stay, next to the table's columns.
     """
     frame, rule = save.frame, StoreAssignment.of(save.spark, evolves=evolves)
     names = [*table.schema.names, *frame.columns[len(table.schema.names) :]]
     has_condition = matching is not None and not matching.columns
-    if not has_condition:  # a frame may have two columns of one name
+    if not has_condition:  # new names, because two columns of the frame may have the same one
         frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
     pairs = zip(names, frame.schema.fields, strict=True)
     columns = [table_column(rule, table, name, field, by_name=False) for name, field in pairs]
@@ -173,8 +175,8 @@ def _in_table_columns(
 
 
 def check_aligned(matched_columns: Sequence[str], columns: Sequence[str], data_columns: Sequence[str]) -> None:
-    """Columns that are written by position but match rows by name must be the same ones. matched_columns: of replaceUsing.
-    columns: of the table; data_columns: of the data.
+    """Check that each column of replaceUsing has the same position in the data and in the table: the data is written by position,
+    and these columns match rows by name. matched_columns: of replaceUsing. columns: of the table; data_columns: of the data.
 
     Raises SchemaMismatchError (INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS) for one that the data has at another position.
     """
@@ -267,15 +269,15 @@ def _replace(save: Save, entry: Entry) -> None:
 
 
 def _with_new_schema(save: Save) -> Save:
-    """Give the table the schema of the rows and the partitioning of the writer, which may be none."""
+    """Return an overwrite that gives the table the schema of the rows and the partitioning of the writer, which may be none."""
     partition_by = save.partition_by if save.partition_by is not None or save.cluster_by is not None else ()
     changed = replace(save, mode="overwrite", partition_by=partition_by)
     return changed.with_options(overwriteSchema="true", partitionOverwriteMode="static")
 
 
 def overwrite_where(save: Save, path: str, condition: Any) -> Save:
-    """Return an overwrite of the rows for which a Column is true. path: of the table. Raises InvalidOptionError for a Column that
-    has no SQL."""
+    """Return a save that replaces the table's rows for which a Column is true. path: of the table. Raises InvalidOptionError
+    for a Column that has no SQL."""
     text = _condition_sql(save.spark, path, condition)
     overwrite = replace(save, mode="overwrite")
     if text.lower() == "true":  # all rows, also if the session overwrites only the partitions of the new rows
@@ -284,9 +286,11 @@ def overwrite_where(save: Save, path: str, condition: Any) -> Save:
 
 
 def _condition_sql(spark: Any, path: str, condition: Any) -> str:
-    """Return the condition as SQL over the table's columns, checked: Spark reads the text as the same condition."""
+    """Return the condition as SQL over the table's columns, after a check that Spark reads the text as the same condition.
+    path: of the table."""
 
     def shape() -> DataFrame:
+        """Return a frame without rows that has the table's columns."""
         empty: DataFrame = spark.createDataFrame([], spark.read.format(FORMAT).load(path).schema)
         return empty
 

@@ -1,4 +1,5 @@
-"""Table rules that only Spark can compute: a save adds hidden columns with their results to the rows.
+"""Rules of a table (CHECK constraints, column invariants, generated columns) that only Spark can compute: a save adds hidden
+columns with their results to the rows.
 
     frame = with_rule_columns(frame, rules, nonce)
 
@@ -58,6 +59,7 @@ def needs_save(spark: Any, table: TablePath) -> bool:
 
 
 def _load_snapshot(store: ObjectStore) -> Snapshot | None:
+    """Return the table's newest version; None if there is no table or it cannot be read."""
     try:
         return Snapshot.load(store)
     except (DeltaError, OSError):  # the write reports this error
@@ -65,8 +67,9 @@ def _load_snapshot(store: ObjectStore) -> Snapshot | None:
 
 
 def with_rule_columns(frame: Any, rules: RulesForSpark, nonce: str) -> Any:
-    """Return the frame with the defaults that it lacks, with the columns that rules name in the table's types, and with the
-    rules' results after them; None if a rule is no condition. nonce: a part of the names of the columns of results.
+    """Return the frame with the default values of columns that it lacks, with the columns that rules name in the table's types,
+    and with a boolean column for the result of each rule after them; None if a rule is no condition, because its result is not
+    boolean. nonce: a part of the names of the result columns.
 
     Raises SchemaMismatchError for a column that the table's column does not accept, AnalysisException for a rule that Spark
     refuses; UnsupportedTableFeatureError for a default that Spark must not compute; UnsupportedOperationError as
@@ -109,6 +112,8 @@ def _input_columns(frame: Any, rules: RulesForSpark) -> list[Column]:
 
 
 def _cast_for_table(column: Column, frame_field: StructField, field: DeltaField, store_assignment: StoreAssignment) -> Column:
+    """Return the column in the table's type. frame_field: of the frame; field: of the table. Raises SchemaMismatchError if the
+    table's column does not accept the type."""
     table_type = spark_type(field.data_type)
     if frame_field.dataType.simpleString() == table_type.simpleString():
         return column

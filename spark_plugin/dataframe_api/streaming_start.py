@@ -30,9 +30,9 @@ _CHECKPOINT_CONF = "spark.sql.streaming.checkpointLocation"
 
 @dataclass(frozen=True, slots=True)
 class StreamSave:
-    """writer: Spark's DataStreamWriter, on which all calls were made. frame: the stream. options: by lower-case name, as (name
-    in the user's spelling, value). partition_by, cluster_by: None if not given. launch: Spark's own `start`. provider: of the
-    name in the catalog, if the query makes one."""
+    """A streaming write with all that the user asked for. writer: Spark's DataStreamWriter, on which all calls were made.
+    frame: the stream. options: by lower-case name, as (name in the user's spelling, value). partition_by, cluster_by: None if
+    not given. launch: Spark's own `start`. provider: of the name in the catalog, if the query makes one."""
 
     writer: Any
     frame: Any
@@ -88,6 +88,7 @@ class StreamSave:
         return {key: pair for key, pair in self.options.items() if key not in (CHECKPOINT_LOCATION.lower(), "queryname")}
 
     def _checked_mode(self) -> str:
+        """Return the output mode in lower case. Raises UnsupportedOperationError (DELTA_UNSUPPORTED_OUTPUT_MODE) for update."""
         mode = self.output_mode.lower()
         if mode not in _MODES:
             raise UnsupportedOperationError(
@@ -100,7 +101,8 @@ class StreamSave:
         return mode
 
     def _sink_options(self, path: str | None) -> dict[str, Any]:
-        """Return the options, with the facts that Spark would not pass to a Python sink."""
+        """Return the options of the sink: the user's, and those with facts that Spark would not pass to a Python sink. path: None
+        if the option `path` contains it."""
         refuse_private(self.options, "This write")
         options = {name: value for name, value in self.options.values()}
         target = path or next((str(value) for name, value in options.items() if name.lower() == "path"), None)
@@ -113,7 +115,8 @@ class StreamSave:
         return options
 
     def _default_checkpoint(self) -> str:
-        """Return where Spark puts the checkpoint of a query that names none: under the session's directory."""
+        """Return where Spark puts the checkpoint of a query whose options name no place: under the directory of the session's
+        setting. Raises InvalidOptionError if the session has no such setting."""
         root = conf(self.spark, _CHECKPOINT_CONF)
         if root is None:
             raise InvalidOptionError(
