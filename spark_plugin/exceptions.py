@@ -55,7 +55,7 @@ from delta_py.errors import (
     VersionsNotContiguousError,
 )
 from delta_py.storage.storage_errors import storage_error
-from spark_plugin.internals.pyspark_internals import message_without_stack, shown_as_raised, translate_exceptions
+from spark_plugin.internals.pyspark_internals import class_shown_by_pyspark, message_without_stack, translate_exceptions
 
 __all__ = [
     "ChangeDataFeedError",
@@ -166,7 +166,7 @@ def _combined_class(delta: type[DeltaError], spark: type[PySparkException]) -> t
     """Return the class that derives from both classes. Each pair of classes has only one."""
     combined_class = _combined_classes.get((delta, spark))
     if combined_class is None:
-        combined_class = _combined_classes[delta, spark] = _make_class(delta, shown_as_raised(spark))
+        combined_class = _combined_classes[delta, spark] = _make_class(delta, class_shown_by_pyspark(spark))
     return combined_class
 
 

@@ -34,7 +34,7 @@ from spark_plugin.dml.merge_names import Names
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.internals.jvm_plans import (
     NotRowByRow,
-    aliased,
+    aliased_expression,
     attribute_path,
     column_metadata,
     comparison_of,
@@ -79,7 +79,7 @@ class PlanAnalyzer:
 
     def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:
         projection = frame.select(*(F.col(name).alias(f"c{number}") for number, name in enumerate(names)))
-        expressions = self._internals.projected(projection, len(names))
+        expressions = self._internals.projection_expressions(projection, len(names))
         return [_path_of(expression, name) for expression, name in zip(expressions, names, strict=True)]
 
     def check_values(self, frame: DataFrame, columns: Sequence[Column], where: str) -> None:
@@ -90,7 +90,7 @@ class PlanAnalyzer:
             return []
         projection = select_for_merge(frame, columns, where, lambda: self._columns_of(frame))
         self._check_row_by_row(projection, frame, where)
-        expressions = [aliased(alias) for alias in self._internals.projected(projection, len(columns))]
+        expressions = [aliased_expression(alias) for alias in self._internals.projection_expressions(projection, len(columns))]
         return [Resolved(self._internals.column(value), data_type_of(value), value) for value in expressions]
 
     def resolve_names(self, frame: DataFrame, names: Sequence[str], where: str) -> list[Resolved]:

@@ -54,4 +54,4 @@ def _load(spark: SparkSession, loads: Any, reader: Any, path: str | None, privat
         return None
     schema = source.schema().json()
     settings = {SESSION: source.options[SESSION], **private_options}
-    return internals.loaded(loads, reader, FORMAT, path, pickled_whole(source), schema, signed(settings, nonce))
+    return internals.load_with_source(loads, reader, FORMAT, path, pickled_whole(source), schema, signed(settings, nonce))

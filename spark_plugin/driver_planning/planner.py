@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from delta_py.scan.filtered_columns import counted_elsewhere
 from spark_plugin.data_source import pickled_whole
 from spark_plugin.driver_planning.sources import source_here, unpickled
-from spark_plugin.internals.pyspark_internals import data_type_of_json, planned_as_by_worker
+from spark_plugin.internals.pyspark_internals import data_type_of_json, plan_read_like_worker
 from spark_plugin.pruning.scan_request import ScanRequest
 
 _PLANNING = struct.Struct("!i??i")  # the fields of Planning.parse, in order
@@ -60,7 +60,7 @@ def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) 
         reader = source.streamReader(schema) if planning.is_stream else source.with_snapshot_cache().reader(schema)
         if keep is not None:
             keep(ScanRequest.parse(schema).scan_id, reader)
-        return planned_as_by_worker(
+        return plan_read_like_worker(
             source,
             reader,
             schema,

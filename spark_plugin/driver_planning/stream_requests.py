@@ -21,7 +21,7 @@ from delta_py.scan.filtered_columns import counted_elsewhere
 from spark_plugin.driver_planning.sources import unpickled
 from spark_plugin.internals.pyspark_internals import (
     data_type_of_json,
-    partitions_as_by_worker,
+    encode_partitions_like_worker,
 )
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _answer(reader: DeltaStreamReader, call: str, arguments: list[str]) -> bytes
             return _json(reader.initialOffset())
         case "partitions":
             start, end = arguments
-            return partitions_as_by_worker(reader.partitions(json.loads(start), json.loads(end)))
+            return encode_partitions_like_worker(reader.partitions(json.loads(start), json.loads(end)))
         case "commit":
             reader.commit(json.loads(arguments[0]))
             return _DONE

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from delta_py.scan.filtered_columns import counted_elsewhere
 from spark_plugin.driver_planning.sources import source_here
-from spark_plugin.internals.pyspark_internals import data_type_of_json, written_as_by_worker
+from spark_plugin.internals.pyspark_internals import data_type_of_json, plan_write_like_worker
 
 _LENGTH = struct.Struct("!i")
 _NO_MESSAGE = -1
@@ -36,7 +36,7 @@ def planned_write(body: bytes) -> bytes:
     schema, task_result_type = data_type_of_json(request["schema"]), data_type_of_json(request["given back"])
     assert isinstance(schema, StructType) and isinstance(task_result_type, StructType)
     with counted_elsewhere():
-        return written_as_by_worker(source.writer(schema, request["overwrite"]), task_result_type)
+        return plan_write_like_worker(source.writer(schema, request["overwrite"]), task_result_type)
 
 
 def committed_write(body: bytes) -> bytes:

@@ -98,13 +98,13 @@ def client_cast(column: Any, target_type: DataType, mode: str) -> Any:
 def activated_client(spark: Any) -> Iterator[None]:
     """Make a client's session the active one of this thread inside the block: pyspark looks in the active session for what
     localCheckpoint releases, whichever session the frame belongs to."""
-    threads = type(spark)._active_session
-    previous_session = getattr(threads, "session", None)
-    threads.session = spark
+    thread_state = type(spark)._active_session
+    previous_session = getattr(thread_state, "session", None)
+    thread_state.session = spark
     try:
         yield
     finally:
-        threads.session = previous_session
+        thread_state.session = previous_session
 
 
 @contextmanager
@@ -146,10 +146,10 @@ def new_client_writer(frame: Any, callback: Any) -> Any:
 # ---------------------------------------------------------------- plans
 
 
-def stand_in_for(frame: Any, other: Any) -> None:
-    """Make the columns that callers took from a client's `other` frame refer to `frame`: it takes over the number by
+def take_over_columns(frame: Any, original_frame: Any) -> None:
+    """Make the columns that callers took from a client's `original_frame` frame refer to `frame`: it takes over the number by
     which these columns know their frame."""
-    frame._plan._root_plan_id = other._plan._plan_id
+    frame._plan._root_plan_id = original_frame._plan._plan_id
 
 
 def release_checkpoint(frame: Any) -> None:
@@ -179,6 +179,6 @@ _ANALYZED = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n== Optimized Logica
 _SECOND_CHILD = re.compile(r"^:", re.MULTILINE)
 
 
-def client_explained(frame: Any, mode: str) -> str:
+def client_explain(frame: Any, mode: str) -> str:
     """Do the same as SparkInternals.explained, on the server."""
     return str(frame._explain_string(mode=mode))

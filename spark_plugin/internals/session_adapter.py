@@ -75,7 +75,7 @@ class SessionAdapter(Protocol):
     def may_run_tasks(self) -> bool:
         """Whether any task runs in the session's application, or may run there."""
 
-    def counted_tasks(self) -> AbstractContextManager[TaskCounts]:
+    def count_tasks(self) -> AbstractContextManager[TaskCounts]:
         """Count the tasks of the jobs that this thread starts inside the block. They are 0 if nobody can tell."""
 
     # ------------------------------------------------------------ SQL
@@ -97,7 +97,7 @@ class SessionAdapter(Protocol):
     def alias_frame(self, frame: DataFrame, parts: Sequence[str]) -> DataFrame:
         """Return the frame under a name of several parts. Over Spark Connect only the last part is a name of its columns."""
 
-    def explained(self, frame: DataFrame, mode: str) -> str:
+    def explain(self, frame: DataFrame, mode: str) -> str:
         """Return the frame's plans as EXPLAIN shows them. mode: simple, extended, codegen, cost or formatted."""
 
     def estimated_bytes(self, frame: DataFrame) -> int:

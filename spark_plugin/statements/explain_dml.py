@@ -125,7 +125,7 @@ def _explanation(target: Target, planned: PlannedChange, mode: str) -> str:
     """Return the text of the explanation: Spark's plan of the changed rows, the parameters that the history would record, and how
     many files are read or removed. mode: as ParsedPlan.explained returns it."""
     dml, chosen = target.dml, target.dml.chosen
-    rows = _NO_ROWS if planned.changed is None else adapter_of(target.spark).explained(planned.changed, mode)
+    rows = _NO_ROWS if planned.changed is None else adapter_of(target.spark).explain(planned.changed, mode)
     files = f"{chosen.candidates.num_rows} of {dml.snapshot.num_files} are read"
     if chosen.whole_files:
         files += f", {len(chosen.whole_files)} are removed without being read"
