@@ -115,7 +115,7 @@ class ConnectAdapter:
     # ------------------------------------------------------------ casts
 
     def can_up_cast(self, source_type: DataType, target_type: DataType) -> bool | None:
-        # A client knows that these casts are up-casts; for other types only the server knows.
+        # Each value of these types has a text, so the cast is an up-cast. For other types only the server knows.
         is_simple = isinstance(source_type, AtomicType) and not isinstance(source_type, VariantType)
         return True if is_simple and target_type == StringType() else None
 

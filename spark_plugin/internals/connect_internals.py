@@ -84,7 +84,7 @@ def client_node(expression: Any) -> ClientNode | None:
 
 
 def client_cast(column: Any, target_type: DataType, mode: str) -> Any:
-    """Return CAST of a client's Column, in the evaluation mode of this name."""
+    """Return CAST of a client's Column. mode: the name of Spark's evaluation mode: ansi or legacy."""
     from pyspark.sql.connect.column import Column as ClientColumn
     from pyspark.sql.connect.expressions import CastExpression
 
@@ -147,8 +147,8 @@ def new_client_writer(frame: Any, callback: Any) -> Any:
 
 
 def take_over_columns(frame: Any, original_frame: Any) -> None:
-    """Make the columns that callers took from a client's `original_frame` frame refer to `frame`: it takes over the number by
-    which these columns know their frame."""
+    """Make the columns that callers took from `original_frame` refer to `frame`: `frame` gets the plan's number, by which these
+    columns know their frame."""
     frame._plan._root_plan_id = original_frame._plan._plan_id
 
 
@@ -169,8 +169,10 @@ def release_checkpoint(frame: Any) -> None:
 
 
 def may_have_subqueries(frame: Any) -> bool:
-    """Return whether the plan of a client's projection has subqueries, from the server's EXPLAIN text."""
-    # A projection has one child, so all other plans below it are its subqueries.
+    """Return whether the plan of a client's projection has subqueries, from the server's EXPLAIN text; True if the text cannot be
+    read."""
+    # A projection has one child, so all other plans below it are its subqueries. EXPLAIN begins the lines of all children but the
+    # last one with a colon.
     analyzed = _ANALYZED.search(frame._explain_string(extended=True))
     return analyzed is None or _SECOND_CHILD.search(analyzed[1]) is not None
 

@@ -20,6 +20,7 @@ _COMPARISONS = {
     "GreaterThan": ">",
     "GreaterThanOrEqual": ">=",
 }
+# Nodes of a plan that return the same rows each time if their children do.
 _REPEATABLE = frozenset({"Project", "Filter", "SubqueryAlias", "Union", "LocalRelation", "Range", "OneRowRelation"})
 HIDDEN_COLUMN = "__metadata_col"
 """A key in the metadata of columns that `*` does not include."""
@@ -101,6 +102,7 @@ def uses_only(expression: Any, attributes: Any) -> bool:
 
 
 def holds(attributes: Any, attribute: Any) -> bool:
+    """Return whether a set of attributes, from `used_by` or `attribute_set`, contains this one."""
     return bool(attributes.contains(attribute))
 
 
@@ -115,6 +117,7 @@ def class_of(node: Any) -> str:
 
 
 def to_list(sequence: Any) -> list[Any]:
+    """Convert a Scala Seq."""
     return [sequence.apply(number) for number in range(sequence.length())]
 
 
@@ -147,10 +150,12 @@ def read_paths(plan: Any) -> set[str]:
 
 
 def _table_path(relation: Any) -> Any:
+    """Return the path of a relation's table, a text; None if it has none."""
     table = relation.table()
     return table.properties().get("location") if class_of(table) == "SourceTable" else relation.options().get("path")
 
 
+# Classes of tables of Python data sources: Spark's, and our subclass with the column `_metadata`.
 _PYTHON_TABLES = ("PythonTable", "MetadataTable")
 
 
@@ -162,6 +167,6 @@ def _reads_fixed_version(plan: Any, source: str) -> bool:
         return bool(plan.table().isPinned(plan.options()))
     if class_of(plan.table()) not in _PYTHON_TABLES:
         return False
-    # With these options two reads of the same version may return different rows.
+    # With one of these options two reads may return different rows.
     may_change = any(plan.options().getBoolean(name, False) for name in ("followLatest", "ignoreMissingFiles"))
     return str(plan.table().name()).lower() == source and not may_change

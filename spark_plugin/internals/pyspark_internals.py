@@ -173,6 +173,7 @@ def translate_exceptions(translate: Callable[[PySparkException], PySparkExceptio
 
 
 def _translate_in(module: Any, translate: Callable[[PySparkException], PySparkException]) -> None:
+    """Make the module's convert_exception, which pyspark calls for each error, pass its result through `translate`; once."""
     convert: Callable[..., PySparkException] = module.convert_exception
     if getattr(convert, "_translates", False):
         return
@@ -195,8 +196,8 @@ def job_tracker(spark: Any) -> Any:
 
 @contextmanager
 def without_console_bar(spark: Any) -> Iterator[None]:
-    """Keep a classic session from drawing its own bar in the terminal inside the block, if it has one. Its bar draws on where
-    nobody sees it."""
+    """Hide the progress bar that Spark draws in the terminal, inside the block, if the session has one. The bar is drawn into a
+    stream that discards everything."""
     context = spark.sparkContext
     option = context._jsc.sc().progressBar()
     stream_field = _stream_field_of(option.get()) if option.isDefined() else None

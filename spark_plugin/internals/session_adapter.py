@@ -87,12 +87,12 @@ class SessionAdapter(Protocol):
         """Run a statement without the JVM's router; returns None, and does nothing, if the session has no such router."""
 
     def left_to_spark(self, text: str) -> AbstractContextManager[None]:
-        """Do not route the statement that Spark parses in this thread inside the block."""
+        """Let Spark run the statement `text`, which this thread passes to Spark inside the block, without our router of SQL."""
 
     # ------------------------------------------------------------ frames and their plans
 
     def pruning_rule(self) -> Any | None:
-        """Return the session's PruneScans; None if it is not installed, as over Spark Connect."""
+        """Return the session's PruneScans, our rule in Spark's optimizer; None if it is not installed, as over Spark Connect."""
 
     def alias_frame(self, frame: DataFrame, parts: Sequence[str]) -> DataFrame:
         """Return the frame under a name of several parts. Over Spark Connect only the last part is a name of its columns."""

@@ -174,13 +174,13 @@ class SparkInternals:
     # ------------------------------------------------------------ rules of the optimizer, and the package's Java
 
     def pruning_rule(self) -> Any | None:
-        """Return the session's own PruneScans."""
+        """Return the session's own PruneScans; None if it is not installed."""
         rules = self._spark._jsparkSession.experimental().extraOptimizations()
         in_order = (rules.apply(number) for number in range(rules.length()))
         return next((rule for rule in in_order if rule.ruleName() == RULE), None)
 
     def add_optimizer_rule(self, rule: Any) -> None:
-        """rule: a PruneScans."""
+        """Add a PruneScans to the session's optimizer."""
         rule.addTo(self._spark._jsparkSession)
 
     def java_class(self, name: str) -> Any:
@@ -233,8 +233,8 @@ class SparkInternals:
 
     @contextmanager
     def python_request(self, number: int) -> Iterator[Any]:
-        """Yield the PythonRequest of this number. This thread gets the job group, the pool and the script's variables of the
-        thread that waits for it, unless Python's threads share those of the JVM."""
+        """Yield the PythonRequest, a request of the JVM to Python, of this number. This thread gets the job group, the pool and
+        the script's variables of the thread that waits for it, unless Python's threads share those of the JVM."""
         request = self._jvm.pydelta.catalog.Catalogs.pythonRequest(number)
         if request is None:
             raise LookupError(f"nobody waits for the request {number}")
@@ -265,12 +265,12 @@ class SparkInternals:
         catalogs.leaveToSpark(text)
         try:
             yield
-        except BaseException:
+        except BaseException:  # perhaps Spark has not parsed the statement, and the mark would hold for the next one
             catalogs.leaveToSpark(None)
             raise
 
     def parser(self) -> Any:
-        """The session's parser, below our router."""
+        """Return the session's parser without our router."""
         if self._is_routed():
             return self._jvm.pydelta.catalog.Catalogs.parserBelow(self._spark._jsparkSession)
         return self._spark._jsparkSession.sessionState().sqlParser()

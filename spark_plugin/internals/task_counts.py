@@ -1,4 +1,4 @@
-"""How many tasks have been finished of those that are known: in a classic session, and for a client of Spark Connect.
+"""Counts of finished tasks and of all known tasks, for progress bars: in a classic session, and for a client of Spark Connect.
 
 A classic session counts the jobs of a job group. If the thread has a group already, that one is used, so that `cancelJobGroup`
 cancels these jobs too.
@@ -38,7 +38,7 @@ def count_job_tasks(spark: Any) -> Iterator[TaskCounts]:
 
 
 class JobCounts:
-    """The tasks of the jobs of a group, except those that were there before."""
+    """The tasks of the jobs of a job group, except jobs that the group had before this object was made."""
 
     def __init__(self, tracker: Any, group: str) -> None:
         self._tracker, self._group = tracker, group
@@ -73,7 +73,7 @@ def count_query_tasks(client: Any) -> Iterator[TaskCounts]:
     """Count the tasks of the queries that a session of Spark Connect runs meanwhile. client: the session."""
     counts = QueryCounts()
     previous_setting = os.environ.get(_CLIENT_BAR_VARIABLE)
-    os.environ[_CLIENT_BAR_VARIABLE] = "0"
+    os.environ[_CLIENT_BAR_VARIABLE] = "0"  # Spark's client would draw its own progress bar
     client.registerProgressHandler(counts.take)
     try:
         yield counts.tasks
