@@ -29,15 +29,15 @@ def refresh_cached(spark: Any, name: str | None, path: str | None = None) -> Non
     """Make Spark read a cached table again at its next use. name: the name that the caller used, or None if there is none. path:
     where the table is, to refresh all its other names; None refreshes only `name`. A failure is logged: the table has the new
     rows."""
-    named = () if name is None else (name,)
+    caller_names = () if name is None else (name,)
     internals = adapter_of(spark).internals
     if internals is None:
-        _refresh(spark, (cached_name for cached_name in named if _is_cached(spark, cached_name)))
+        _refresh(spark, (cached_name for cached_name in caller_names if _is_cached(spark, cached_name)))
     elif internals.has_cached_tables():
-        place = None if path is None else _place(path)
-        cached_tables = () if place is None else _cached_tables(internals)
-        other_names = (other_name for other_name, cached_path in cached_tables if _place(cached_path) == place)
-        _refresh(spark, dict.fromkeys((*other_names, *named)))
+        normalized_path = None if path is None else _normalized_path(path)
+        cached_tables = () if normalized_path is None else _cached_tables(internals)
+        other_names = (name for name, cached_path in cached_tables if _normalized_path(cached_path) == normalized_path)
+        _refresh(spark, dict.fromkeys((*other_names, *caller_names)))
 
 
 def refresh_all_cached(spark: Any) -> None:
@@ -56,9 +56,9 @@ def _cached_tables(internals: SparkInternals) -> list[tuple[str, str]]:
         return []
 
 
-def _place(path: str) -> str:
-    local = local_path(path)
-    return local.rstrip("/") if has_scheme(local) else os.path.abspath(local)
+def _normalized_path(path: str) -> str:
+    local_or_url = local_path(path)
+    return local_or_url.rstrip("/") if has_scheme(local_or_url) else os.path.abspath(local_or_url)
 
 
 def _is_cached(spark: Any, name: str) -> bool:

@@ -96,7 +96,7 @@ class DeltaSource(DataSource):
         self._stream: PinnedStream | None = None
         # Other processes get the result with the pickled source, or look at the table when they need it.
         if _CREATE_WORKER in sys.modules and has_path(self.options):
-            self._look()
+            self._pin_at_load()
 
     @classmethod
     def name(cls) -> str:
@@ -131,8 +131,8 @@ class DeltaSource(DataSource):
         except SchemaMismatchError as error:
             if entry is None:
                 raise
-            raise _stale_entry(error, pinned.options.path) from error
-        return _planned_reader(pinned, request, plan)
+            raise _stale_entry_error(error, pinned.options.path) from error
+        return _reader_of_plan(pinned, request, plan)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         if COMMAND in self.options:
@@ -144,12 +144,12 @@ class DeltaSource(DataSource):
 
         try:
             return DeltaWriter.open(
-                write_options(_with_replace_where(self.options), overwrite=overwrite), _written_columns(schema)
+                write_options(_with_replace_where(self.options), overwrite=overwrite), _columns_to_write(schema)
             )
         except UnsupportedTableFeatureError as error:
             if FROM_CATALOG not in self.options:
                 raise
-            raise _not_from_a_catalog(error) from error
+            raise _catalog_write_error(error) from error
 
     def streamReader(self, schema: StructType) -> DeltaStreamReader:
         from spark_plugin.streaming.stream_reader import make_stream_reader, pin_stream
@@ -160,9 +160,9 @@ class DeltaSource(DataSource):
         from spark_plugin.options.streaming_options import stream_write_options
         from spark_plugin.streaming.stream_writer import DeltaStreamWriter
 
-        return DeltaStreamWriter.open(stream_write_options(self.options, complete=overwrite), _written_columns(schema))
+        return DeltaStreamWriter.open(stream_write_options(self.options, complete=overwrite), _columns_to_write(schema))
 
-    def _look(self) -> None:
+    def _pin_at_load(self) -> None:
         """Look at the table, unless this is the sink of a stream or a statement about a catalog, which need no version."""
         from spark_plugin.options.streaming_options import (  # imported here, so that workers that plan skip it
             is_stream_read,
@@ -212,7 +212,7 @@ def pickled_whole(source: DeltaSource) -> bytes:
         _is_whole.reset(token)
 
 
-def _written_columns(schema: StructType) -> DeltaSchema:
+def _columns_to_write(schema: StructType) -> DeltaSchema:
     """Return the columns of rows to write. A catalog entry in the fields' metadata describes the table that the rows come from,
     not the target table. Rows that happen to have no nulls (of a range, of a literal) make no column NOT NULL. delta-spark does
     the same."""
@@ -233,7 +233,7 @@ def _with_replace_where(options: Mapping[str, str]) -> dict[str, str]:
     return {**parsed_options, "replaceWhere": to_sql(predicate_of(predicate))}
 
 
-def _not_from_a_catalog(error: UnsupportedTableFeatureError) -> UnsupportedTableFeatureError:
+def _catalog_write_error(error: UnsupportedTableFeatureError) -> UnsupportedTableFeatureError:
     """Return the same error with advice: a save may succeed, because a save lets Spark compute what pydelta's row checks cannot.
     A write by Spark's catalogs does not.
     """
@@ -265,7 +265,7 @@ def _with_metadata_column(pinned: PinnedTable | PinnedChanges) -> PinnedTable:
     return pinned.with_metadata_column()
 
 
-def _planned_reader(pinned: PinnedTable | PinnedChanges, request: ScanRequest, plan: ReadPlan) -> DataSourceReader:
+def _reader_of_plan(pinned: PinnedTable | PinnedChanges, request: ScanRequest, plan: ReadPlan) -> DataSourceReader:
     """Return the reader of a plan. A plan without a scan has only a message for the pruning rule."""
     message = plan_message(plan.message(), request.scan_id)
     if plan.scan is None:
@@ -289,7 +289,7 @@ def _planned_reader(pinned: PinnedTable | PinnedChanges, request: ScanRequest, p
     return limited(reader, request.limit)
 
 
-def _stale_entry(error: SchemaMismatchError, path: str) -> SchemaMismatchError:
+def _stale_entry_error(error: SchemaMismatchError, path: str) -> SchemaMismatchError:
     return SchemaMismatchError(
         f"{error.message} Spark's catalog has the columns that the table had when its name was entered. DROP TABLE the name, "
         f"which leaves the data, and enter it again: CREATE TABLE ... USING {FORMAT} LOCATION '{path}'.",

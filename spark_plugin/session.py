@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 ForBatch: TypeAlias = "Callable[[DataFrame, int], None]"
 
 _log = logging.getLogger("pydelta")
-_checked: set[str] = set()  # the Python programs that _check_workers has looked at
+_checked_programs: set[str] = set()  # the Python programs that _check_workers has looked at
 _jars: WeakKeyDictionary[SparkSession, Jar] = WeakKeyDictionary()
 
 
@@ -99,7 +99,7 @@ def register(spark: SparkSession, catalogs: Mapping[str, Mapping[str, str]] | No
         register_second_name(spark, DELTA)
     sql_router.install(spark)
     if connect and CLIENTS_CLONE_SESSIONS:
-        wrap(type(spark), "cloneSession", _cloning)
+        wrap(type(spark), "cloneSession", _wrap_clone_session)
 
 
 def _upload(spark: SparkSession, jar: Jar) -> None:
@@ -118,11 +118,11 @@ def _jar_of(spark: SparkSession) -> Jar:
         except MissingJarError as error:
             if not error.has_sources:
                 raise
-            _jars[spark] = _built_jar(version, error)
+            _jars[spark] = _build_jar(version, error)
     return _jars[spark]
 
 
-def _built_jar(version: str, missing: MissingJarError) -> Jar:
+def _build_jar(version: str, missing: MissingJarError) -> Jar:
     """Build a missing jar for a session of this version of Spark, if that is the version of this Python's pyspark."""
     try:
         _log.info("Built %s", build())
@@ -164,7 +164,7 @@ def _in_clone(
     function(batch, number)
 
 
-def _cloning(original: Method) -> Method:
+def _wrap_clone_session(original: Method) -> Method:
     """A clone of a Spark Connect session gets here what it has on the server. Only the JVM clones classic sessions."""
 
     def clone_session(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -181,9 +181,9 @@ def _check_workers(spark: SparkSession) -> None:
     """Spark runs Python sources in separate processes. Warn if these cannot import our packages."""
     python = str(getattr(spark.sparkContext, "pythonExec", "python3"))
     program = shutil.which(python)
-    if python in _checked or program == sys.executable:
+    if python in _checked_programs or program == sys.executable:
         return
-    _checked.add(python)
+    _checked_programs.add(python)
     problem = "there is no such program" if program is None else _import_problem(program)
     if problem is not None:
         _log.warning(

@@ -2,7 +2,7 @@
 
     plan = SqlInternals(spark).parsed("DELETE FROM t AS x WHERE x.id = :id", {"id": 3})
     plan.kind, plan.target()                            # "DeleteFromTable", ParsedTarget(("t",), "x")
-    change = plan.deleted()
+    change = plan.as_delete()
 
 No name is resolved here: the code that uses Columns and the plans of frames resolves their names. Over Spark Connect there is no
 parser.
@@ -124,8 +124,8 @@ def _constant(expression: Any) -> Any:
 
 _VARIABLE = re.compile(r"\$\{(?:(\w+?):)?(\S+?)\}", re.ASCII)
 # The prefixes of variables, as in ${env:HOME}: of those that the session's settings contain, and of those that its server has.
-_OF_SESSION = (None, "spark", "sparkconf", "hivevar", "hiveconf")
-_OF_SERVER = ("env", "system")
+_SESSION_PREFIXES = (None, "spark", "sparkconf", "hivevar", "hiveconf")
+_SERVER_PREFIXES = ("env", "system")
 _MOST_VARIABLES = 1_000  # settings that refer to each other would never end
 
 
@@ -138,24 +138,24 @@ def with_variables(spark: Any, text: str) -> str | None:
     parser = parser_of(spark)
     if parser is not None:
         return parser.with_variables(text)
-    return _of_client(spark, text) if is_on(spark, VARIABLES) else text
+    return _replace_client_variables(spark, text) if is_on(spark, VARIABLES) else text
 
 
-def _of_client(spark: Any, text: str) -> str | None:
+def _replace_client_variables(spark: Any, text: str) -> str | None:
     """Return the text with the session's variables replaced, as its server would do it; None if only the server knows a value, or
     if there are too many variables."""
-    place = 0
+    position = 0
     for _ in range(_MOST_VARIABLES):
-        variable = _VARIABLE.search(text, place)
+        variable = _VARIABLE.search(text, position)
         if variable is None:
             return text
-        if variable[1] in _OF_SERVER:
+        if variable[1] in _SERVER_PREFIXES:
             return None
-        if variable[1] in _OF_SESSION:  # a value may contain other variables
-            place = variable.start()
-            text = text[:place] + (conf(spark, variable[2]) or "") + text[variable.end() :]
+        if variable[1] in _SESSION_PREFIXES:  # a value may contain other variables
+            position = variable.start()
+            text = text[:position] + (conf(spark, variable[2]) or "") + text[variable.end() :]
         else:
-            place = variable.end()
+            position = variable.end()
     return None
 
 
@@ -202,27 +202,27 @@ class SqlInternals:
         parser = SparkInternals(self._spark).parser()
         return tuple(map(str, items(parser.parseMultipartIdentifier(text))))
 
-    def viewed(self, parts: Sequence[str]) -> ViewedTable | None:
+    def find_viewed_table(self, parts: Sequence[str]) -> ViewedTable | None:
         """Return what the view of this name shows, or None if the name is no view, or if the view reads no table."""
         catalog, name = self._spark._jsparkSession.sessionState().catalog(), self.sequence(list(parts))
         is_temporary = catalog.isTempView(name)
         if not is_temporary and not catalog.isView(name):
             return None
         frame = self._spark.table(".".join(map(quoted, parts)))
-        viewed = _viewed(frame._jdf.queryExecution().analyzed())
+        viewed = _viewed_table(frame._jdf.queryExecution().analyzed())
         return viewed if viewed is None or is_temporary else replace(viewed, fault="stored")
 
-    def shown(self, viewed: ViewedTable, frame: DataFrame, added_column: str) -> DataFrame:
+    def rows_as_view(self, viewed: ViewedTable, frame: DataFrame, added_column: str) -> DataFrame:
         """Return the rows of another frame of the table as a view shows them: the view's columns, and then the frame's column
         `added_column`.
 
         Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) if the view was made of other columns than the frame's.
         """
-        below = frame._jdf.queryExecution().analyzed()
-        columns = {str(column.name()): column for column in items(below.output())}
+        table_plan = frame._jdf.queryExecution().analyzed()
+        columns = {str(column.name()): column for column in items(table_plan.output())}
         catalyst = self.jvm.org.apache.spark.sql.catalyst
-        nothing = self.sequence([])
-        renamed = []
+        empty_sequence = self.sequence([])
+        columns_with_view_ids = []
         for view_column in items(viewed.relation.output()):
             column = columns.get(str(view_column.name()))
             if column is None or column.dataType() != view_column.dataType():
@@ -233,9 +233,11 @@ class SqlInternals:
                     error_class="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
                 )
             # The view's projections refer to columns by the ids of the view's own relation, so the frame's columns get these ids.
-            none = self.jvm.scala.Option.empty()
-            renamed.append(catalyst.expressions.Alias(column, view_column.name(), view_column.exprId(), nothing, none, nothing))
-        plan = catalyst.plans.logical.Project(self.sequence([*renamed, columns[added_column]]), below)
+            no_option = self.jvm.scala.Option.empty()
+            name, view_id = view_column.name(), view_column.exprId()
+            alias = catalyst.expressions.Alias(column, name, view_id, empty_sequence, no_option, empty_sequence)
+            columns_with_view_ids.append(alias)
+        plan = catalyst.plans.logical.Project(self.sequence([*columns_with_view_ids, columns[added_column]]), table_plan)
         for project in reversed(viewed.projections):  # from the table up to the view
             plan = catalyst.plans.logical.Project(self.sequence([*items(project.projectList()), columns[added_column]]), plan)
         return self.frame(plan)
@@ -273,14 +275,14 @@ class SqlInternals:
         """The parser needs Catalyst's literals: an analysis makes them from Columns, and folds arrays and maps."""
         if isinstance(args, NamedParameters | PositionalParameters):
             return args.context
-        named = isinstance(args, dict)
-        values = [F.lit(value) for value in (args.values() if named else args)]
+        by_name = isinstance(args, dict)
+        values = [F.lit(value) for value in (args.values() if by_name else args)]
         columns = [value.alias(f"c{number}") for number, value in enumerate(values)]
         analyzed = self._spark.range(0).select(*columns)._jdf.queryExecution().analyzed()
         folded = self.jvm.org.apache.spark.sql.catalyst.optimizer.ConstantFolding.apply(analyzed)
         literals = [alias.child() for alias in items(folded.projectList())]
         contexts, utils = self.jvm.org.apache.spark.sql.catalyst.parser, self.jvm.PythonUtils
-        if named:
+        if by_name:
             return contexts.NamedParameterContext(utils.toScalaMap(dict(zip(args, literals, strict=True))))
         return contexts.PositionalParameterContext(utils.toSeq(literals))
 
@@ -298,23 +300,23 @@ class ParsedPlan:
         name."""
         match self.kind:
             case "DeleteFromTable" | "UpdateTable":
-                return self.named(self.node.table())
+                return self.relation_target(self.node.table())
             case "MergeIntoTable":
-                return self.named(self.node.targetTable())
+                return self.relation_target(self.node.targetTable())
         return None
 
-    def explained(self) -> tuple[ParsedPlan, str]:
+    def explained_plan(self) -> tuple[ParsedPlan, str]:
         """Return what an EXPLAIN explains, and how: simple, extended, codegen, cost or formatted."""
         plan = self.internals.without_with(self.node.logicalPlan())
         return ParsedPlan(self.internals, plan), str(self.node.mode().name()).lower()
 
-    def deleted(self) -> ParsedChange:
+    def as_delete(self) -> ParsedChange:
         return ParsedChange(self._condition(self.node.condition()))
 
-    def updated(self) -> ParsedChange:
+    def as_update(self) -> ParsedChange:
         return ParsedChange(self._optional(self.node.condition()), self._assignments(self.node.assignments()))
 
-    def merged(self) -> ParsedMerge:
+    def as_merge(self) -> ParsedMerge:
         plan = self.node
         clauses = [
             *self._clauses("matched", plan.matchedActions()),
@@ -325,7 +327,7 @@ class ParsedPlan:
         condition = self.column(plan.mergeCondition())
         return ParsedMerge(source, condition, tuple(clauses), bool(plan.withSchemaEvolution()))
 
-    def named(self, plan: Any) -> ParsedTarget | None:
+    def relation_target(self, plan: Any) -> ParsedTarget | None:
         """Return the table that the plan of a relation names, or None if it names no table."""
         alias = None
         if plan.nodeName() == "SubqueryAlias":
@@ -379,7 +381,7 @@ class ParsedPlan:
 # ---------------------------------------------------------------- views
 
 
-def _viewed(node: Any) -> ViewedTable | None:
+def _viewed_table(node: Any) -> ViewedTable | None:
     """Return the table below a view, with the most serious reason why its rows cannot be changed through the view: other rows,
     then a filter, then an older version, then other columns. None if the view reads no table."""
     fault: ViewFault | None = None
@@ -397,10 +399,10 @@ def _viewed(node: Any) -> ViewedTable | None:
                 fault = fault if fault == "rows" else "filter"
             case _:
                 fault = "rows"
-        inner = items(node.children())
-        if not inner:
+        children = items(node.children())
+        if not children:
             return None
-        node = inner[0]
+        node = children[0]
     if node.timeTravelSpec().isDefined() and fault in (None, "columns"):
         fault = "version"
     options_map = node.options().asCaseSensitiveMap()
@@ -413,11 +415,11 @@ _RELATION = "DataSourceV2Relation"
 
 def _keeps_columns(project: Any) -> bool:
     """Return whether the projection has all columns of the node below it, in the same order and under the same names."""
-    listed, below = items(project.projectList()), items(project.child().output())
-    return len(listed) == len(below) and all(map(_is_column, listed, below))
+    expressions, columns_below = items(project.projectList()), items(project.child().output())
+    return len(expressions) == len(columns_below) and all(map(_is_same_column, expressions, columns_below))
 
 
-def _is_column(expression: Any, column: Any) -> bool:
+def _is_same_column(expression: Any, column: Any) -> bool:
     """A view casts each column to the type that it had when the view was made, so usually to the column's own type."""
     if str(expression.name()) != str(column.name()):
         return False
@@ -433,8 +435,8 @@ def _name_of_relation(relation: Any) -> tuple[str, ...] | None:
     catalog, identifier = relation.catalog(), relation.identifier()
     if not catalog.isDefined() or not identifier.isDefined():
         return None
-    named = identifier.get()
-    parts = (*map(str, named.namespace()), str(named.name()))
+    java_name = identifier.get()
+    parts = (*map(str, java_name.namespace()), str(java_name.name()))
     name = str(catalog.get().name())
     return parts if name == "spark_catalog" else (name, *parts)
 

@@ -36,13 +36,13 @@ def alter_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame 
     else:
         if is_case_sensitive(spark):
             _check_spelling(load_newest(spark, target.place).config.schema, alteration)
-        getattr(target.delta_table(spark), alteration.method)(*alteration.arguments, **alteration.more)
+        getattr(target.delta_table(spark), alteration.method)(*alteration.arguments, **alteration.keyword_arguments)
     return nothing(spark)
 
 
 def _check_spelling(schema: StructType, alteration: ParsedAlteration) -> None:
     """Raise SchemaMismatchError for a column or field that exists in another spelling."""
-    strange = [name for name in alteration.present if not _is_spelled(schema, split_name(name))]
+    strange = [name for name in alteration.required_names if not _is_spelled(schema, split_name(name))]
     if strange:
         raise SchemaMismatchError(
             f"{', '.join(strange)}: the table spells it otherwise, and spark.sql.caseSensitive is true. It has "

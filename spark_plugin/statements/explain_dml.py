@@ -40,7 +40,7 @@ _NO_ROWS = "== Physical Plan ==\nNo row has to be read.\n"
 
 def explain_change(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
     """Returns one row with the text. As in Spark, an error that the statement raises before it runs is also returned as text."""
-    explained, mode = plan.explained()
+    explained, mode = plan.explained_plan()
     if explained.kind not in STATEMENTS:
         return None
     with _error_as_lines() as lines:
@@ -93,9 +93,9 @@ def _planned(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) -> Iter
         return
     with open_target(spark, table.target.place, STATEMENTS[plan.kind], alias=table.alias, shown=table.shown) as target:
         if plan.kind == "DeleteFromTable":
-            yield target, plan_delete(target, plan.deleted().condition)
+            yield target, plan_delete(target, plan.as_delete().condition)
         else:
-            change = plan.updated()
+            change = plan.as_update()
             yield target, plan_update(target, change.condition, by_name(change.assignments))
 
 
@@ -123,7 +123,7 @@ def _planned_merge(merge: DeltaMergeBuilder) -> Iterator[tuple[Target, PlannedCh
 
 def _explanation(target: Target, planned: PlannedChange, mode: str) -> str:
     """Return the text of the explanation: Spark's plan of the changed rows, the parameters that the history would record, and how
-    many files are read or removed. mode: as ParsedPlan.explained returns it."""
+    many files are read or removed. mode: as ParsedPlan.explained_plan returns it."""
     dml, chosen = target.dml, target.dml.chosen
     rows = _NO_ROWS if planned.changed is None else adapter_of(target.spark).explain(planned.changed, mode)
     files = f"{chosen.candidates.num_rows} of {dml.snapshot.num_files} are read"
