@@ -31,6 +31,7 @@ _log = logging.getLogger("pydelta")
 
 
 def _register_sessions() -> None:
+    """Register the active session, and wrap the methods that return sessions, so that these are registered too."""
     for cls, names in ((SparkSession.Builder, ("getOrCreate", "create")), (SparkSession, ("newSession",))):
         for name in names:
             wrap(cls, name, _wrap_to_register)

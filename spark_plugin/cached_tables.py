@@ -3,9 +3,9 @@
     refresh_cached(spark, "shop.sales", "/data/sales")       # after a commit of pydelta
     refresh_all_cached(spark)                                # after a transaction
 
-Spark refreshes its cache after its own writes, for the name that was written to. A table has several names, and its paths are
-among them. If the session has our catalogs, Spark lists the names that it caches. Over Spark Connect only the given name is
-refreshed.
+Spark refreshes its cache after its own writes, for the name that was written to. But a table may be cached by several names, such
+as its name in the catalog and pydelta.`/path`. If the session has our catalogs, Spark lists the names that it caches. Over Spark
+Connect only the given name is refreshed.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ def _cached_tables(internals: SparkInternals) -> list[tuple[str, str]]:
 
 
 def _normalized_path(path: str) -> str:
+    """Return the same text for all spellings of a table's path."""
     local_or_url = local_path(path)
     return local_or_url.rstrip("/") if has_scheme(local_or_url) else os.path.abspath(local_or_url)
 
@@ -71,6 +72,7 @@ def _is_cached(spark: Any, name: str) -> bool:
 
 
 def _refresh(spark: Any, names: Iterable[str]) -> None:
+    """Make Spark read the tables of these names again. A failure is logged, and the other names are still refreshed."""
     for name in names:
         try:
             spark.catalog.refreshTable(name)

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 # This module is loaded only in the process that makes a source and returns its schema to Spark.
 _CREATE_WORKER = "pyspark.sql.worker.create_data_source"
-# Whether another process pickles a source as that process does; see pickled_whole.
+# Whether this process, which is not that worker, pickles sources as the worker does; see pickled_whole.
 _is_whole: ContextVar[bool] = ContextVar("_is_whole", default=False)
 
 
@@ -94,7 +94,7 @@ class DeltaSource(DataSource):
         super().__init__(with_registered(with_session(admitted(options, self.nonce)), self.catalogs))
         self._pinned: Pinned | None = None
         self._stream: PinnedStream | None = None
-        # Other processes get the result with the pickled source, or look at the table when they need it.
+        # Other processes get the pinned table with the pickled source, or look at the table when they need it.
         if _CREATE_WORKER in sys.modules and has_path(self.options):
             self._pin_at_load()
 
@@ -163,7 +163,8 @@ class DeltaSource(DataSource):
         return DeltaStreamWriter.open(stream_write_options(self.options, complete=overwrite), _columns_to_write(schema))
 
     def _pin_at_load(self) -> None:
-        """Look at the table, unless this is the sink of a stream or a statement about a catalog, which need no version."""
+        """Look at the table and fix the version that this load reads, unless this is the sink of a stream or a statement about a
+        catalog, which need no version."""
         from spark_plugin.options.streaming_options import (  # imported here, so that workers that plan skip it
             is_stream_read,
             is_stream_write,
@@ -179,12 +180,13 @@ class DeltaSource(DataSource):
             self._pin()
 
     def _pin(self) -> Pinned:
+        """Return the table at the version that this load reads. Looks at the table in the first call only."""
         if self._pinned is None:
             self._pinned = pin(read_options(self.options), self._snapshots)
         return self._pinned
 
     def with_snapshot_cache(self) -> Self:
-        """Return this source, whose snapshots are cached from now on: for a long-lived process."""
+        """Make this source take snapshots from the process's cache from now on, and return it: for a long-lived process."""
         from delta_py.cached_snapshots import CachedSnapshot  # a worker has no use for it
 
         self._snapshots = CachedSnapshot
@@ -193,7 +195,7 @@ class DeltaSource(DataSource):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """Other processes cache nothing."""
+        """Leave out the class of cached snapshots: other processes cache nothing."""
         return {name: value for name, value in self.__dict__.items() if name != "_snapshots"}
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
@@ -220,7 +222,9 @@ def _columns_to_write(schema: StructType) -> DeltaSchema:
 
 
 def _with_replace_where(options: Mapping[str, str]) -> dict[str, str]:
-    """Print a condition that SQL passes, and parse it again by the same rules, so that its constants keep their content."""
+    """Return the options with the condition that Spark's catalogs pass as JSON (REPLACE_PREDICATE) as the option replaceWhere.
+    to_sql prints it so that the text is parsed to the same constants. Raises InvalidOptionError if the write has replaceWhere
+    too."""
     parsed_options = dict(options)
     predicate = parsed_options.pop(REPLACE_PREDICATE, None)
     if predicate is None:
@@ -234,8 +238,8 @@ def _with_replace_where(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _catalog_write_error(error: UnsupportedTableFeatureError) -> UnsupportedTableFeatureError:
-    """Return the same error with advice: a save may succeed, because a save lets Spark compute what pydelta's row checks cannot.
-    A write by Spark's catalogs does not.
+    """Return the error with the advice to use a save: a save lets Spark compute the rules that pydelta cannot, and a write
+    through Spark's catalogs does not.
     """
     return UnsupportedTableFeatureError(
         f"{error.message} A save of a registered session may have Spark compute it: df.write.format('{FORMAT}') or insertInto of "
@@ -290,6 +294,7 @@ def _reader_of_plan(pinned: PinnedTable | PinnedChanges, request: ScanRequest, p
 
 
 def _stale_entry_error(error: SchemaMismatchError, path: str) -> SchemaMismatchError:
+    """Return the error for a read through a name whose catalog entry has older columns than the table."""
     return SchemaMismatchError(
         f"{error.message} Spark's catalog has the columns that the table had when its name was entered. DROP TABLE the name, "
         f"which leaves the data, and enter it again: CREATE TABLE ... USING {FORMAT} LOCATION '{path}'.",
@@ -327,9 +332,8 @@ class RowsReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for batch in self._rows.to_batches():
-            yield _columns_of(
-                batch, self._schema
-            )  # only here: a batch without columns would lose its row count when it is pickled
+            # Columns are selected only here: a batch without columns would lose its row count when it is pickled.
+            yield _columns_of(batch, self._schema)
 
 
 def _columns_of(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

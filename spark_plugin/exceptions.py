@@ -163,7 +163,7 @@ _combined_classes: dict[tuple[type[DeltaError], type[PySparkException]], type[Py
 
 
 def _combined_class(delta: type[DeltaError], spark: type[PySparkException]) -> type[PySparkException]:
-    """Return the class that derives from both classes. Each pair of classes has only one."""
+    """Return the class that derives from both classes; always the same class for a pair."""
     combined_class = _combined_classes.get((delta, spark))
     if combined_class is None:
         combined_class = _combined_classes[delta, spark] = _make_class(delta, class_shown_by_pyspark(spark))
@@ -171,7 +171,8 @@ def _combined_class(delta: type[DeltaError], spark: type[PySparkException]) -> t
 
 
 def _make_class(delta: type[DeltaError], spark: type[PySparkException]) -> Any:
-    """Override Spark's own methods, which would name PYTHON_DATA_SOURCE_ERROR."""
+    """Return a new class that derives from both. It overrides Spark's own methods, which would report the error condition
+    PYTHON_DATA_SOURCE_ERROR."""
 
     def error_condition(self: DeltaError) -> str:
         return self.error_class

@@ -95,10 +95,12 @@ def from_spark_schema(schema: spark.StructType) -> StructType:
 
 
 def spark_type(kind: DataType) -> spark.DataType:
+    """Convert one type; raises the same as to_spark_schema."""
     return to_spark_schema(StructType((StructField("c", kind),))).fields[0].dataType
 
 
 def delta_type(kind: spark.DataType) -> DataType:
+    """Convert one type; raises the same as from_spark_schema."""
     return from_spark_schema(spark.StructType([spark.StructField("c", kind)])).fields[0].data_type
 
 
@@ -111,7 +113,8 @@ def _parse(schema: StructType) -> spark.StructType:
 
 
 def _without_log_metadata(data_type: Any) -> Any:
-    """Return the type without the log's own field metadata, at any depth."""
+    """Return the type as a DataFrame may have it: without the field metadata that belongs to the log, at any depth, and with
+    geospatial types that this Spark has."""
     match data_type:
         case StructType(fields):
             return StructType(
@@ -127,7 +130,8 @@ def _without_log_metadata(data_type: Any) -> Any:
 
 
 def _spark_geospatial_type(kind: GeospatialType) -> DataType:
-    """Return Spark's type. If this Spark has no type with such a CRS and algorithm, return binary, which holds WKB."""
+    """Return the type in Spark's spelling. If this Spark has no type with this coordinate system (CRS) and algorithm, return
+    binary: the values are WKB, the standard binary form of shapes."""
     algorithm = "" if kind.algorithm is None else f", {kind.algorithm.upper()}"
     text = f"{kind.kind}({kind.crs}{algorithm})"
     field = {"name": "shape", "type": text, "nullable": True, "metadata": {}}
@@ -149,6 +153,7 @@ def _public_metadata(field: StructField) -> dict[str, Any]:
 
 
 def _check_type(field: StructField) -> None:
+    """Raise UnsupportedOperationError, which names the column, if Spark does not have the column's type."""
     try:
         _parse(StructType((field,)))
     except _UNKNOWN_TYPE_ERRORS as error:
@@ -179,6 +184,7 @@ def _check_storable(field: spark.StructField) -> None:
 
 
 def _any_type(kind: spark.DataType, test: Callable[[spark.DataType], bool]) -> bool:
+    """Return whether the type, or any type inside of it, passes the test."""
     if test(kind):
         return True
     match kind:
@@ -217,7 +223,8 @@ def check_requested(offered: StructType, requested: StructType) -> None:
 
 
 def _can_return_as(offered_type: DataType, requested_type: DataType) -> bool:
-    """Whether rows of one type can be returned as the other."""
+    """Whether values of the offered type can be returned as the requested type: the types are the same, except that names of
+    fields may differ in case, and that the requested type may allow more nulls."""
     match offered_type, requested_type:
         case StructType(offered), StructType(requested):
             return len(offered) == len(requested) and all(

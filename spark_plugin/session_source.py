@@ -21,7 +21,8 @@ from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.private import signed
 from spark_plugin.options.registered_catalogs import registered_settings, remember, settings_of_process
 
-# Classic sessions of one process share it: another session may use a frame (foreachBatch has a copy of its session).
+# The nonce of all classic sessions of this process: another session may use a frame, as foreachBatch does with a copy of its
+# session.
 _PROCESS_NONCE = secrets.token_hex(16)
 _registered: set[str] = set()
 _second_names: set[tuple[str, str]] = set()  # session id, name
@@ -29,7 +30,7 @@ _nonces: dict[str, str] = {}  # of clones of Spark Connect sessions, by session 
 
 
 def register_source(spark: Any) -> None:
-    """Register the source with a session, in place of the one that Spark finds by itself."""
+    """Register the source with a session, once, in place of the one that Spark finds by itself and that has no nonce."""
     session_id = adapter_of(spark).session_id
     if session_id not in _registered:
         adapter_of(spark).register_source(_source_of(spark))
@@ -73,7 +74,8 @@ def is_registered(spark: Any) -> bool:
 
 
 def take_over(clone: Any, nonce: str) -> bool:
-    """Do the same for a clone whose origin is a session of another process. Returns False if it was done before."""
+    """Give a clone of a Spark Connect session the nonce of its origin, which may be a session of another process. Returns False,
+    and does nothing, if the clone is registered already."""
     session_id = adapter_of(clone).session_id
     if session_id in _registered:
         return False
@@ -103,8 +105,8 @@ def _source_of(spark: Any) -> type[DeltaSource]:
 
 @cache
 def source_with(nonce: str, catalogs: tuple[tuple[str, str], ...] = ()) -> type[DeltaSource]:
-    """Return a class that no module contains, so that it is pickled by value. One class per nonce and catalogs: pickles of two
-    would differ."""
+    """Return a DeltaSource with this nonce and these catalogs. No module contains the class, so it is pickled by value. The cache
+    returns the same class each time, because pickles of two equal classes would differ."""
     attributes = {"nonce": nonce, "catalogs": dict(catalogs), "__qualname__": "DeltaSource.with_nonce"}
     return type(DeltaSource.__name__, (DeltaSource,), attributes)
 

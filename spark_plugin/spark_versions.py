@@ -98,6 +98,7 @@ def read_limit_of_json(text: str) -> ReadLimit:
 # ---------------------------------------------------------------- SQL
 
 
+# Clauses of Spark 4.2: a pattern that finds the clause, its name for messages, and what to use in older versions.
 _NEWER_CLAUSES = (
     (re.compile(r"\bCHANGES\s+FROM\b", re.IGNORECASE), "CHANGES FROM", "the function table_changes or the option readChangeFeed"),
     (re.compile(r"\bREPLACE\s+USING\b", re.IGNORECASE), "INSERT ... REPLACE USING", "the option replaceUsing of a write"),
@@ -125,6 +126,7 @@ def hint_at_newer_clause(text: str, version: str) -> str | None:
 
 
 _QUOTED_OR_BUILTIN = re.compile(r"'[^']*'|`(?:[^`]|``)*`|system\.builtin\.`(\w+)`", re.ASCII)
+# How DESCRIBE FUNCTION begins the line with the class of one of Spark's own functions.
 _CLASSES_OF_BUILTINS = "Class: org.apache.spark.sql.catalyst.expressions."
 
 

@@ -28,11 +28,12 @@ class ParsedQuery:
         self._node = node
 
     def frame(self) -> DataFrame:
-        """Raises AnalysisException for names that do not exist."""
+        """Return the rows of the query. Raises AnalysisException for names that do not exist."""
         return self._plan.internals.frame(self._node)
 
     def width(self) -> int | None:
-        """How many values a row of VALUES, or the list of a SELECT, has; None if only the analysis can tell."""
+        """Return how many values a row of VALUES, or the list of a SELECT, has; None if only Spark's analysis can tell, as for
+        `*`."""
         listing = self._listing()
         match str(listing.nodeName()):
             case "UnresolvedInlineTable":
@@ -79,6 +80,7 @@ class ParsedQuery:
         return node
 
     def _with_listing(self, listing: Any) -> ParsedQuery:
+        """Return the query with another node in place of the one that lists the values."""
         return ParsedQuery(self._plan, self._replace_listing(self._node, listing))
 
     def _replace_listing(self, node: Any, listing: Any) -> Any:
@@ -103,6 +105,7 @@ def has_default(frame: DataFrame) -> bool:
 
 
 def _is_default(expression: Any) -> bool:
+    """Return whether the expression is the word DEFAULT alone."""
     if str(expression.nodeName()) != "UnresolvedAttribute":
         return False
     parts = items(expression.nameParts())
@@ -114,6 +117,8 @@ def _is_default(expression: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ParsedIdentity:
+    """GENERATED ... AS IDENTITY. by_default: BY DEFAULT, so that rows may have their own values; otherwise ALWAYS."""
+
     start: int
     step: int
     by_default: bool
@@ -121,7 +126,7 @@ class ParsedIdentity:
 
 @dataclass(frozen=True, slots=True)
 class ParsedColumn:
-    """default, generated: SQL as it was written."""
+    """A column of a definition. default, generated: SQL as the statement has it; None if there is none."""
 
     name: str
     data_type: DataType
@@ -227,7 +232,8 @@ def _sql_text(generated: Any) -> str:
 
 
 def _partitioning(transforms: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...] | None, tuple[str, ...]]:
-    """Return the columns to partition by, the columns to cluster by, and all other transforms."""
+    """Return the columns to partition by, the columns to cluster by (None without CLUSTER BY), and all other transforms as
+    text."""
     columns: list[str] = []
     clustering, other_transforms = None, []
     for transform in transforms:
@@ -264,8 +270,8 @@ def _text_map(scala_map: Any) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ParsedAlteration:
-    """parts: of the table's name. method: a method of DeltaTable, or `truncate`. arguments, keyword_arguments: those of the
-    method."""
+    """A statement that changes a table, as a call. parts: of the table's name. method: a method of DeltaTable, or `truncate`.
+    arguments, keyword_arguments: those of the method."""
 
     parts: tuple[str, ...]
     method: str
@@ -274,7 +280,7 @@ class ParsedAlteration:
 
     @property
     def required_names(self) -> tuple[str, ...]:
-        """The names of columns and fields that must exist."""
+        """The names, as SQL text, of columns and fields that the table must have already."""
         match self.method, self.arguments:
             case "renameColumn", (name, _):
                 return (name,)
@@ -284,7 +290,8 @@ class ParsedAlteration:
 
 
 def parsed_alteration(plan: ParsedPlan) -> ParsedAlteration | None:
-    """Return None for another statement."""
+    """Return the change that an ALTER TABLE, COMMENT ON or TRUNCATE makes. None for another statement, and for one whose target
+    is not the name of a table."""
     method_call = _method_call_of(plan)
     parts = None if method_call is None else plan.name_parts(plan.node.table())
     if method_call is None or parts is None:
@@ -336,6 +343,7 @@ def _add_arguments(node: Any) -> dict[str, Any]:
 
 
 def _replacement_column(node: Any) -> StructField:
+    """Return a column of REPLACE COLUMNS."""
     comment = _optional(node.comment())
     metadata = {} if comment is None else {"comment": comment}
     return StructField(str(node.colName()), data_type_of(node), bool(node.nullable()), metadata)
@@ -379,14 +387,14 @@ def shown_table(plan: ParsedPlan) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class ParsedPartitions:
-    """parts: of the table's name. values: of PARTITION, by column, as text."""
+    """A SHOW PARTITIONS. parts: of the table's name. values: of PARTITION, by column, as text; empty without PARTITION."""
 
     parts: tuple[str, ...]
     values: Mapping[str, str | None]
 
 
 def parsed_partitions(plan: ParsedPlan) -> ParsedPartitions | None:
-    """Return None for another statement, and for one whose target is not the name of a table."""
+    """Return what a SHOW PARTITIONS asks for. None for another statement, and for one whose target is not the name of a table."""
     parts = plan.name_parts(plan.node.table()) if plan.kind == "ShowPartitions" else None
     if parts is None:
         return None
@@ -400,7 +408,8 @@ def parsed_partitions(plan: ParsedPlan) -> ParsedPartitions | None:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLikeness:
-    """parts, source: of the names of the new table, and of the table it copies. provider: None if the statement names none."""
+    """A CREATE TABLE ... LIKE. parts: of the new table's name. source: the parts of the name of the table whose definition it
+    copies. provider: None if the statement names none."""
 
     parts: tuple[str, ...]
     source: tuple[str, ...]
@@ -416,7 +425,8 @@ class ParsedLikeness:
 
 
 def parsed_likeness(plan: ParsedPlan) -> ParsedLikeness | None:
-    """Return None for another statement, for one whose names are unknown, and for one with a format of Hive (STORED AS)."""
+    """Return the CREATE TABLE ... LIKE. None for another statement, for one whose target or source is not the name of a table,
+    and for one with a format of Hive (STORED AS)."""
     node, location = plan.node, None
     match plan.kind:
         case "CreateTableLike":

@@ -36,7 +36,7 @@ Assignments: TypeAlias = "tuple[tuple[tuple[str, ...], Column], ...]"
 
 @dataclass(frozen=True, slots=True)
 class ParsedTarget:
-    """parts: of the table's name. alias: None if there is none."""
+    """The table that a statement names. parts: of the table's name. alias: None if there is none."""
 
     parts: tuple[str, ...]
     alias: str | None = None
@@ -44,10 +44,10 @@ class ParsedTarget:
 
 @dataclass(frozen=True, slots=True)
 class ViewedTable:
-    """The table that a view shows. parts: of its name, with the catalog first if it is not the session's; None if the table has
-    no name and options identify it. source: what Spark calls the table. fault: why it is not all of the current table: it is no
-    temporary view, or it has a filter, an older version, other rows, or the same rows with other columns. relation, projections:
-    Spark's nodes; projections are those of the columns, from the view down to the table."""
+    """The table that a view shows. parts: of the table's name, with the catalog first if it is not the session's; None if the
+    table has no name and options identify it. source: what Spark calls the table. fault: why it is not all of the current
+    table: it is no temporary view, or it has a filter, an older version, other rows, or the same rows with other columns.
+    relation, projections: Spark's nodes; projections are those of the columns, from the view down to the table."""
 
     parts: tuple[str, ...] | None
     source: str
@@ -77,7 +77,7 @@ class ParsedClause:
 
 @dataclass(frozen=True, slots=True)
 class ParsedMerge:
-    """source: its plan as a frame, already analyzed. evolves: WITH SCHEMA EVOLUTION."""
+    """A MERGE. source: its plan as a frame, already analyzed. evolves: WITH SCHEMA EVOLUTION."""
 
     source: DataFrame
     condition: Column
@@ -116,6 +116,7 @@ def parameters_of(context: Any) -> NamedParameters | PositionalParameters | None
 
 
 def _constant(expression: Any) -> Any:
+    """Return the Python value of a literal; any other expression, and a value without a Python form, as it is in the JVM."""
     if expression.getClass().getSimpleName() != "Literal":
         return expression
     value = expression.value()
@@ -243,7 +244,7 @@ class SqlInternals:
         return self.frame(plan)
 
     def frame(self, plan: Any) -> DataFrame:
-        """Raises AnalysisException for a plan with names that do not exist."""
+        """Return the rows of a plan. Raises AnalysisException for names that do not exist."""
         return DataFrame(self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(self._spark._jsparkSession, plan), self._spark)
 
     def column(self, expression: Any) -> Column:
@@ -254,7 +255,7 @@ class SqlInternals:
         return self.jvm.PythonUtils.toSeq(nodes)
 
     def parsed_expression(self, text: str) -> Any:
-        """Raises Spark's ParseException."""
+        """Parse SQL text to an expression of the JVM. Raises Spark's ParseException."""
         return SparkInternals(self._spark).parser().parseExpression(text)
 
     def named_by_analyzer(self, expression: Any) -> Any:
@@ -272,7 +273,9 @@ class SqlInternals:
         return self._spark.sparkContext._jvm
 
     def _parameters(self, args: Any) -> Any:
-        """The parser needs Catalyst's literals: an analysis makes them from Columns, and folds arrays and maps."""
+        """Return the parameters as the parser takes them, a ParameterContext of the JVM. args: as `sql` takes them. The parser
+        needs Catalyst's literals: Spark's analysis makes them from Columns, and ConstantFolding makes one of an array or
+        map."""
         if isinstance(args, NamedParameters | PositionalParameters):
             return args.context
         by_name = isinstance(args, dict)
@@ -311,12 +314,15 @@ class ParsedPlan:
         return ParsedPlan(self.internals, plan), str(self.node.mode().name()).lower()
 
     def as_delete(self) -> ParsedChange:
+        """Return the parts of the DELETE that this plan is."""
         return ParsedChange(self._condition(self.node.condition()))
 
     def as_update(self) -> ParsedChange:
+        """Return the parts of the UPDATE that this plan is."""
         return ParsedChange(self._optional(self.node.condition()), self._assignments(self.node.assignments()))
 
     def as_merge(self) -> ParsedMerge:
+        """Return the parts of the MERGE that this plan is."""
         plan = self.node
         clauses = [
             *self._clauses("matched", plan.matchedActions()),
@@ -388,7 +394,7 @@ def _viewed_table(node: Any) -> ViewedTable | None:
     projections = []
     while (kind := str(node.getClass().getSimpleName())) != _RELATION:
         match kind:
-            case "SubqueryAlias" | "View":
+            case "SubqueryAlias" | "View":  # these change neither rows nor columns
                 pass
             case "Project":
                 projections.append(node)
@@ -420,7 +426,8 @@ def _keeps_columns(project: Any) -> bool:
 
 
 def _is_same_column(expression: Any, column: Any) -> bool:
-    """A view casts each column to the type that it had when the view was made, so usually to the column's own type."""
+    """Return whether the expression is the column below it, unchanged and under the same name. A view casts each column to the
+    type that it had when the view was made; a cast to the column's own type changes nothing."""
     if str(expression.name()) != str(column.name()):
         return False
     while str(expression.nodeName()).lower() in ("alias", "cast"):
@@ -446,4 +453,5 @@ def _parts(attribute: Any) -> tuple[str, ...]:
 
 
 def items(sequence: Any) -> Sequence[Any]:
+    """Convert a Scala Seq."""
     return [sequence.apply(number) for number in range(sequence.length())]

@@ -53,8 +53,8 @@ _log = logging.getLogger("pydelta")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement as `sql` got it. text: DataFrames, other keyword arguments and variables are already replaced. args: as the
-    caller passed them: values by name or by position, or None. word: the first one, in capitals."""
+    """A statement as `sql` got it. text: with the values of keyword arguments (also DataFrames) and of variables inserted.
+    args: the parameters as the caller passed them: values by name or by position, or None. word: the first one, in capitals."""
 
     text: str
     args: Any
@@ -66,8 +66,9 @@ Handler: TypeAlias = "Callable[[SparkSession, Statement], DataFrame | None]"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """handlers: names for function_named, because handlers work by DeltaTable, which itself registers sessions. Each is a
-    Handler. having: words, in capitals, of which one has to occur in the statement too; none for no such rule."""
+    """Who runs statements with a certain first word. handlers: names of functions of the type Handler, not the functions: they
+    import DeltaTable, whose module imports this one for `register`. having: words in capitals; at least one of them must occur
+    in the statement too. Empty if the first word suffices."""
 
     handlers: tuple[str, ...]
     having: tuple[str, ...] = ()
@@ -108,7 +109,7 @@ ROUTES: Mapping[str, Route] = {
 }
 """By the first word of a statement, in capitals."""
 
-_ONLY_OVER_CONNECT = ("CALL",)  # in a classic session Spark itself does this
+_ONLY_OVER_CONNECT = ("CALL",)  # in a classic session Spark itself runs these statements
 
 
 def install(spark: Any) -> None:
@@ -172,7 +173,7 @@ def _wrap_sql(original: Method) -> Method:
 
 @contextmanager
 def _add_hint_to_syntax_error(spark: Any, text: Any) -> Iterator[None]:
-    """Add a note to a syntax error: what to use in place of a clause that only a newer Spark knows."""
+    """Add a note to a syntax error that is raised inside: what to use in place of a clause that only a newer Spark knows."""
     try:
         yield
     except ParseException as error:
@@ -189,6 +190,7 @@ def route_of(text: str) -> Route | None:
 
 
 def _has_word(text: str, words: tuple[str, ...]) -> bool:
+    """Return whether the text has one of the words, in any case. words: in capitals."""
     capitals = text.upper()  # a search for text is many times faster than a search for words
     return any(word in capitals and re.search(rf"\b{word}\b", capitals) for word in words)
 
@@ -204,6 +206,7 @@ def _is_routed(spark: Any) -> bool:
 
 
 def _run_route(spark: Any, route: Route, text: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
+    """Return the frame of a statement that `sql` of Python got; None, and nothing was done, if Spark must run it."""
     with as_spark_raises(), active(spark), _with_keyword_values(spark, text, kwargs) as formatted:
         return _first_result(spark, route, formatted, args)
 

@@ -191,12 +191,14 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
 
     @classmethod
     def _build(cls, spark: SparkSession, request: TableRequest) -> DeltaTable:
+        """Make the table that a builder describes, and open it. The builders call this in execute()."""
         check_rules(spark, request.columns, request.properties or {})
         place = build_table(spark, request)
         return cls._open_at(spark, place.path, place.name)
 
     @classmethod
     def _open_at(cls, spark: SparkSession, path: str, name: str | None) -> DeltaTable:
+        """Return the table at a path. name: in the catalog; None if it was named by its path."""
         cls.forPath(spark, path)  # raises the error of a path without a table
         return cls(spark, TablePath(path, name=name))
 
@@ -225,6 +227,7 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
         return frame.withColumn("name", F.when(F.lit(True), F.lit(full_name(self._spark, self._table.name))))
 
     def _view(self, name: str, limit: int | None = None) -> DataFrame:
+        """Return facts about the table that the data source makes: history or detail. limit: of rows."""
         options = {VIEW: name}
         if limit is not None:
             check_number(limit, "limit")
@@ -329,6 +332,7 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
         return self._spark.createDataFrame([tuple(numbers)], ", ".join(f"{name} bigint" for name in _RESTORE_METRICS))
 
     def _newest_restore(self) -> Row | None:
+        """Return the version and the metrics of the newest RESTORE in the history; None if there is none."""
         return self.history().filter("operation = 'RESTORE'").select("version", "operationMetrics").first()
 
     def clone(

@@ -8,7 +8,8 @@
 
     frames = snapshot(spark, ["/data/orders", "/data/cart"])       # both at the same moment
 
-Spark jobs read and write the rows. The ledger stores what they stage, and ratifies it as a whole when the block ends.
+Spark jobs read and write the rows. The coordinator's ledger, a database, stores the commits that they prepare. When the block
+ends, the ledger ratifies all of them at once: only then do they become versions of their tables.
 """
 
 from __future__ import annotations
@@ -98,13 +99,14 @@ class DeltaTransaction:
     # ------------------------------------------------------------ tables
 
     def table(self, target: str) -> DeltaTable:
-        """The table as it was when the transaction began, with its own changes; delete, update and merge become part of it."""
+        """Return the table as it was when the transaction began, with its own changes; delete, update and merge become part of
+        it."""
         path = _path_of_target(self._spark, target)
         return DeltaTable(self._spark, TablePath(path, self._inner.storage_options(path)))
 
     def read(self, target: str, condition: str | None = None) -> DataFrame:
-        """The rows of a table, or those for which a condition (SQL) is true. In a serializable transaction they must be the same
-        when it commits."""
+        """Return the rows of a table, or those for which a condition (SQL) is true. In a serializable transaction they must be
+        the same when it commits."""
         path = _path_of_target(self._spark, target)
         with as_spark_raises():
             self._inner.note_read(self._inner.table(path), condition, time_zone=conf(self._spark, TIME_ZONE) or "UTC")
@@ -198,4 +200,5 @@ def _path_of_target(spark: SparkSession, target: str) -> str:
 
 
 def _ledger_place(spark: SparkSession, target: str) -> str:
+    """Return the name by which the ledger knows a table that is named by a path or by a name of the catalog."""
     return place_of(open_store(_path_of_target(spark, target)).root)
