@@ -42,14 +42,14 @@ def alter_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame 
 
 def _check_spelling(schema: StructType, alteration: ParsedAlteration) -> None:
     """Raise SchemaMismatchError for a column or field that exists in another spelling."""
-    strange = [name for name in alteration.required_names if not _is_spelled(schema, split_name(name))]
-    if strange:
+    misspelled_names = [name for name in alteration.required_names if not _is_spelled(schema, split_name(name))]
+    if misspelled_names:
         raise SchemaMismatchError(
-            f"{', '.join(strange)}: the table spells it otherwise, and spark.sql.caseSensitive is true. It has "
+            f"{', '.join(misspelled_names)}: the table spells it otherwise, and spark.sql.caseSensitive is true. It has "
             f"{', '.join(schema.names)}. Nothing was changed.",
             error_class="UNRESOLVED_COLUMN.WITH_SUGGESTION",
             sql_state="42703",
-            columns=strange,
+            columns=misspelled_names,
         )
 
 

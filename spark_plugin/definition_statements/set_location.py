@@ -40,20 +40,20 @@ def check_location(spark: SparkSession, plan: ParsedPlan, _text: str) -> None:
     try:
         new_snapshot = load_newest(spark, TablePath(local_path(location)))
     except TableNotFoundError as error:
-        what = f"There is no table at {location}, which {target.name} is to stand for. Nothing was changed."
-        raise TableNotFoundError(f"{what} {error.message}", path=location) from error
-    present, new_columns = _columns(load_newest(spark, target.place)), _columns(new_snapshot)
-    if present != new_columns and not is_on(spark, BYPASS_CONF, default=False):
+        problem = f"There is no table at {location}, which {target.name} is to stand for. Nothing was changed."
+        raise TableNotFoundError(f"{problem} {error.message}", path=location) from error
+    current_columns, new_columns = _columns_text(load_newest(spark, target.place)), _columns_text(new_snapshot)
+    if current_columns != new_columns and not is_on(spark, BYPASS_CONF, default=False):
         raise SchemaMismatchError(
-            f"The table at {location} has other columns than {target.name}: {new_columns}, and not {present}. Nothing was "
-            f"changed. If that is meant, set {BYPASS_CONF} to true.",
+            f"The table at {location} has other columns than {target.name}: {new_columns}, and not {current_columns}. Nothing "
+            f"was changed. If that is meant, set {BYPASS_CONF} to true.",
             error_class="DELTA_SET_LOCATION_SCHEMA_MISMATCH",
             sql_state="42KD7",
             table=target.name,
         )
 
 
-def _columns(table: Snapshot) -> str:
+def _columns_text(table: Snapshot) -> str:
     """Return columns and partition columns as text, for the comparison and for the error: `id bigint NOT NULL, day date
     PARTITIONED BY (day)`."""
     fields = ", ".join(

@@ -27,10 +27,10 @@ def show_partitions(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFr
     """Returns the partition columns. Raises InvalidOptionError (DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE,
     DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN), and the errors of reads."""
     request = parsed_partitions(plan)
-    return None if request is None else show_parsed(spark, request)
+    return None if request is None else run_show_partitions(spark, request)
 
 
-def show_parsed(spark: SparkSession, request: ParsedPartitions) -> DataFrame | None:
+def run_show_partitions(spark: SparkSession, request: ParsedPartitions) -> DataFrame | None:
     """Run a statement that was parsed elsewhere."""
     target = find_target(spark, request.parts)
     if target is None:
@@ -43,14 +43,14 @@ def show_parsed(spark: SparkSession, request: ParsedPartitions) -> DataFrame | N
             sql_state="42809",
             table=target.label,
         )
-    strange = [name for name in request.values if name not in columns]
-    if strange:
+    other_names = [name for name in request.values if name not in columns]
+    if other_names:
         raise InvalidOptionError(
-            f"PARTITION names {', '.join(strange)}, and {target.label} is partitioned by {', '.join(columns)}. Name these "
+            f"PARTITION names {', '.join(other_names)}, and {target.label} is partitioned by {', '.join(columns)}. Name these "
             "columns, spelled so.",
             error_class="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN",
             sql_state="42P10",
-            columns=strange,
+            columns=other_names,
         )
     # The log contains the partitions. If it had to skip missing files, Spark would read the files.
     reader = spark.read.format(FORMAT).option("ignoreMissingFiles", "false")

@@ -23,7 +23,7 @@ PLAN, OPEN, STREAM, READ, WRITE, COMMIT, STATEMENT = range(1, 8)
 """Kinds of requests. DriverPlanner.java and DriverPython.java send them."""
 
 _CLIENT = "pydelta.driver.DriverChannel"
-_OPENING_MS = 10_000
+_OPEN_TIMEOUT_MS = 10_000
 
 _channels: WeakKeyDictionary[SparkContext, DriverChannel] = WeakKeyDictionary()
 
@@ -39,7 +39,7 @@ class DriverChannel:
         try:
             self.java = internals.java_class(_CLIENT).newInstance()
             port = self._server.port or 0
-            self.java.open(self._server.path, port, secret, internals.java_context, _OPENING_MS)
+            self.java.open(self._server.path, port, secret, internals.java_context, _OPEN_TIMEOUT_MS)
         except BaseException:
             self._server.close()
             raise

@@ -22,33 +22,33 @@ from queue import SimpleQueue
 from delta_py.errors import LOGGERS
 
 
-class _Waiting(threading.local):
+class _WaitingRecords(threading.local):
     records: list[logging.LogRecord] | None = None
 
 
-class _Deferring(logging.Filter):
+class _DeferringFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
-        if _waiting.records is None:
+        if _waiting_records.records is None:
             return True
-        _waiting.records.append(record)
+        _waiting_records.records.append(record)
         return False
 
 
-_waiting = _Waiting()
-_deferring = _Deferring()
+_waiting_records = _WaitingRecords()
+_deferring_filter = _DeferringFilter()
 for _name in LOGGERS:
-    logging.getLogger(_name).filters.insert(0, _deferring)  # before the user's filters, which may take locks too
+    logging.getLogger(_name).filters.insert(0, _deferring_filter)  # before the user's filters, which may take locks too
 
 
 @contextmanager
 def deferred_logging() -> Iterator[list[logging.LogRecord]]:
     """Yield the records. Pass them to a LogThread after the block."""
     records: list[logging.LogRecord] = []
-    _waiting.records = records
+    _waiting_records.records = records
     try:
         yield records
     finally:
-        _waiting.records = None
+        _waiting_records.records = None
 
 
 class LogThread:

@@ -84,11 +84,11 @@ def read_request(connection: socket.socket, limit_seconds: float) -> Request | N
 
     connection: has no timeout, before and after. Raises ChannelError and OSError.
     """
-    first = connection.recv(1)
-    if not first:
+    first_byte = connection.recv(1)
+    if not first_byte:
         return None
     deadline = time.monotonic() + limit_seconds
-    (length,) = _LENGTH.unpack(first + read_exactly(connection, _LENGTH.size - 1, deadline))
+    (length,) = _LENGTH.unpack(first_byte + read_exactly(connection, _LENGTH.size - 1, deadline))
     if not _REQUEST.size <= length <= MAX_REQUEST_BYTES:
         raise ChannelError(f"a request of {length} bytes, where {_REQUEST.size} to {MAX_REQUEST_BYTES} are allowed")
     frame = memoryview(read_exactly(connection, length, deadline))
@@ -108,14 +108,14 @@ def read_exactly(connection: socket.socket, count: int, deadline: float) -> byte
     the interpreter's lock.
     """
     content = bytearray(count)
-    free = memoryview(content)
-    while free:
+    remaining_part = memoryview(content)
+    while remaining_part:
         connection.settimeout(max(deadline - time.monotonic(), 0))
         try:
-            received = connection.recv_into(free)
+            received = connection.recv_into(remaining_part)
         except (TimeoutError, BlockingIOError):  # the second one with a timeout of 0, which means not to wait
             raise ChannelError(f"{count} bytes did not come in time") from None
         if not received:
             raise ChannelError("the connection ended within a message")
-        free = free[received:]
+        remaining_part = remaining_part[received:]
     return content

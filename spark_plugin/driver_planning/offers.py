@@ -42,7 +42,7 @@ _log = logging.getLogger("pydelta")
 _loads: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
 """The DriverLoads of an application, None if there is none."""
 
-_errors: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
+_error_counts: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
 """How many loads in a row workers could do and this process could not."""
 
 _MOST_ERRORS = 3
@@ -66,7 +66,7 @@ def offer(spark: SparkSession) -> bool:
         channel.handle(planning_handlers())
         rule.offerDriver(java_planner(spark, channel))
         _loads[spark.sparkContext] = _java_loads(spark, rule)
-        _errors[spark.sparkContext] = 0
+        _error_counts[spark.sparkContext] = 0
     except Exception as error:  # whatever a locked-down or unknown Spark raises, workers plan
         _log.warning(
             "Python workers plan scans in this session, not the driver's own Python: %s. They give the same rows. Add %s to "
@@ -94,19 +94,19 @@ def loads_of(spark: SparkSession) -> Any | None:
     return _loads.get(spark.sparkContext)
 
 
-def succeeded(spark: SparkSession) -> None:
-    _errors[spark.sparkContext] = 0
+def record_success(spark: SparkSession) -> None:
+    _error_counts[spark.sparkContext] = 0
 
 
-def failed(spark: SparkSession, error: Exception) -> None:
+def record_failure(spark: SparkSession, error: Exception) -> None:
     """Record that a worker did a load that this process could not do. After some of these in a row workers do all loads."""
     reason = reason_of(error)
     _log.debug("a worker has loaded a table, as this process could not", exc_info=error)
     rule, context = installed_rule(spark), spark.sparkContext
     if rule is not None:
         rule.notLoadedByDriver(reason)
-    _errors[context] = _errors.get(context, 0) + 1
-    if _errors[context] >= _MOST_ERRORS and _loads.get(context) is not None:
+    _error_counts[context] = _error_counts.get(context, 0) + 1
+    if _error_counts[context] >= _MOST_ERRORS and _loads.get(context) is not None:
         _loads[context] = None
         _log.warning(
             "Tables are not loaded by the driver's own Python any more: %s. Python workers load them, and give the same frames. "

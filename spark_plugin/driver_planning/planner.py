@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from delta_py.scan.filtered_columns import counted_elsewhere
 from spark_plugin.data_source import pickled_whole
-from spark_plugin.driver_planning.sources import source_here, unpickled
+from spark_plugin.driver_planning.sources import make_source, unpickle_source
 from spark_plugin.internals.pyspark_internals import data_type_of_json, plan_read_like_worker
 from spark_plugin.pruning.scan_request import ScanRequest
 
@@ -54,7 +54,7 @@ def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) 
     under the request's scan id. Raises the errors of planning.
     """
     planning = Planning.parse(body)
-    source, schema = unpickled(planning.data_source), data_type_of_json(planning.schema)
+    source, schema = unpickle_source(planning.data_source), data_type_of_json(planning.schema)
     assert isinstance(schema, StructType), planning.schema
     with counted_elsewhere():  # the rule counts the columns that filter scans
         reader = source.streamReader(schema) if planning.is_stream else source.with_snapshot_cache().reader(schema)
@@ -75,7 +75,7 @@ def open_source(body: bytes) -> bytes:
     Raises the errors of making the DataSource.
     """
     request = orjson.loads(body)
-    source = source_here(request["options"], request["directory"])
+    source = make_source(request["options"], request["directory"])
     if source is None:
         raise ValueError(
             f"{request['options']['path']} is relative to {request['directory']}, and this process is in {os.getcwd()}"

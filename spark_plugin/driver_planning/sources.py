@@ -11,7 +11,7 @@ from spark_plugin.data_source import DeltaSource
 from spark_plugin.session_source import source_of_process
 
 
-def source_here(options: Mapping[str, str], directory: str) -> DeltaSource | None:
+def make_source(options: Mapping[str, str], directory: str) -> DeltaSource | None:
     """options: as Spark passes them to the DataSource, including private ones. directory: the base of relative paths in workers.
 
     Returns None if the path is another place for this process. The source caches what it reads of logs.
@@ -22,7 +22,7 @@ def source_here(options: Mapping[str, str], directory: str) -> DeltaSource | Non
     return None
 
 
-def unpickled(data_source: bytes) -> DeltaSource:
+def unpickle_source(data_source: bytes) -> DeltaSource:
     """Raises TypeError for an object that is no source of pydelta."""
     source = pickle.loads(data_source)
     if not isinstance(source, DeltaSource):

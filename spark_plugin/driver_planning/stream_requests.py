@@ -18,7 +18,7 @@ import orjson
 from pyspark.sql.types import StructType
 
 from delta_py.scan.filtered_columns import counted_elsewhere
-from spark_plugin.driver_planning.sources import unpickled
+from spark_plugin.driver_planning.sources import unpickle_source
 from spark_plugin.internals.pyspark_internals import (
     data_type_of_json,
     encode_partitions_like_worker,
@@ -66,7 +66,7 @@ class Streams:
         must do so only once."""
         schema = data_type_of_json(schema_json)
         assert isinstance(schema, StructType), schema_json
-        reader: DeltaStreamReader = unpickled(data_source).streamReader(schema)
+        reader: DeltaStreamReader = unpickle_source(data_source).streamReader(schema)
         if reader.writes:
             return b""
         with self._lock:

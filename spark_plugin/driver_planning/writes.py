@@ -15,7 +15,7 @@ import orjson
 from pyspark.sql.types import StructType
 
 from delta_py.scan.filtered_columns import counted_elsewhere
-from spark_plugin.driver_planning.sources import source_here
+from spark_plugin.driver_planning.sources import make_source
 from spark_plugin.internals.pyspark_internals import data_type_of_json, plan_write_like_worker
 
 _LENGTH = struct.Struct("!i")
@@ -30,7 +30,7 @@ def planned_write(body: bytes) -> bytes:
     Raises the errors that make the write impossible, and ValueError if the path is another place for this process.
     """
     request = orjson.loads(body)
-    source = source_here(request["options"], request["directory"])
+    source = make_source(request["options"], request["directory"])
     if source is None:
         raise ValueError(f"{request['options']['path']} is relative to {request['directory']}, not to this process's directory")
     schema, task_result_type = data_type_of_json(request["schema"]), data_type_of_json(request["given back"])
@@ -46,9 +46,9 @@ def committed_write(body: bytes) -> bytes:
     none.
     """
     try:
-        abort, *parts = _parts(body)
+        abort_flag, *parts = _split_body(body)
         writer, messages = pickle.loads(parts[0] or b""), [None if part is None else pickle.loads(part) for part in parts[1:]]
-        if abort == b"\1":
+        if abort_flag == b"\1":
             writer.abort(messages)
         else:
             writer.commit_here(messages)
@@ -57,15 +57,15 @@ def committed_write(body: bytes) -> bytes:
     return b""
 
 
-def _parts(body: bytes) -> Iterator[bytes | None]:
+def _split_body(body: bytes) -> Iterator[bytes | None]:
     """Yield the first byte of a body, and then its messages, each of which follows its length. None for no message."""
     yield body[:1]
-    place = 1
-    while place < len(body):
-        (length,) = _LENGTH.unpack_from(body, place)
-        place += _LENGTH.size
+    position = 1
+    while position < len(body):
+        (length,) = _LENGTH.unpack_from(body, position)
+        position += _LENGTH.size
         if length == _NO_MESSAGE:
             yield None
             continue
-        yield body[place : place + length]
-        place += length
+        yield body[position : position + length]
+        position += length

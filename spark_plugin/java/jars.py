@@ -66,10 +66,10 @@ def jar_for(spark_version: str) -> Jar:
     refuse_older(spark_version)
     requested_version = minor_version_of(spark_version)
     newest = MINOR_VERSIONS[-1]
-    of_jar = requested_version if requested_version in MINOR_VERSIONS else newest
-    path = file_of_package(DIRECTORY / jar_name(of_jar))
-    _require_current(path, of_jar)
-    return Jar(path, of_jar, is_for_older_spark=minor_version(newest) < minor_version(spark_version))
+    jar_version = requested_version if requested_version in MINOR_VERSIONS else newest
+    path = file_of_package(DIRECTORY / jar_name(jar_version))
+    _require_current(path, jar_version)
+    return Jar(path, jar_version, is_for_older_spark=minor_version(newest) < minor_version(spark_version))
 
 
 def file_of_package(path: Path) -> Traversable:
