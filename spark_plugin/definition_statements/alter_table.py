@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 
 def alter_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
-    """Returns a frame without columns, as Spark does. Raises the errors of DeltaTable's methods."""
+    """Run the statement, and return a frame without columns, as Spark does. Returns None, and does nothing, for another statement
+    and for a table that is not pydelta's. Raises the errors of DeltaTable's methods."""
     alteration = parsed_alteration(plan)
     target = None if alteration is None else find_target(spark, alteration.parts)
     if alteration is None or target is None:
@@ -54,7 +55,8 @@ def _check_spelling(schema: StructType, alteration: ParsedAlteration) -> None:
 
 
 def _is_spelled(schema: StructType, path: Path) -> bool:
-    """Return False if a struct has the next part of the path in another case. Other code reports columns that do not exist."""
+    """Return whether the schema has no part of the path in another case only. A column or field that does not exist counts as
+    spelled: other code reports it. path: the parts of the name."""
     kind: DataType = schema
     for part in path:
         match kind:

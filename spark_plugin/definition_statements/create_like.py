@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 
 def create_like(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
-    """Returns a frame without columns, as Spark does. Raises the errors of delta.tables' builders."""
+    """Run the statement, and return a frame without columns, as Spark does. Returns None, and does nothing, for another statement
+    and if the new table would not be pydelta's. Raises the errors of delta.tables' builders."""
     likeness = parsed_likeness(plan)
     return None if likeness is None else run_create_like(spark, likeness)
 
@@ -77,7 +78,7 @@ def run_create_like(spark: SparkSession, likeness: ParsedLikeness) -> DataFrame 
 
 
 def _provider(spark: SparkSession, source: Target | None) -> str | None:
-    """Return the provider of the source, if it is a Delta table of the catalog."""
+    """Return the provider of the source if it is a Delta table of the catalog, otherwise None."""
     entry = None if source is None or source.name is None else catalog.find(spark, source.name)
     return None if entry is None else entry.provider
 
@@ -98,7 +99,7 @@ def _with_definition_of(source: Snapshot, request: TableRequest) -> TableRequest
 
 
 def _without_type_changes(field: StructField) -> StructField:
-    """Return the field without traces of old rows: the types that the column had before."""
+    """Return the field without the record of the types that it had before: the new table has no rows of these types."""
     metadata = {key: value for key, value in field.metadata.items() if key != TYPE_CHANGES}
     return replace(field, metadata=metadata)
 

@@ -37,7 +37,8 @@ _CONSTRAINT_PREFIX = "delta.constraints."
 
 
 def define_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
-    """Returns a frame without columns, as Spark does. Raises the errors of delta.tables' builders and of saved DataFrames."""
+    """Run the statement, and return a frame without columns, as Spark does. Returns None, and does nothing, for another statement
+    and if the table would not be pydelta's. Raises the errors of delta.tables' builders and of saved DataFrames."""
     definition = parsed_definition(plan)
     if definition is None or not _is_ours(spark, definition):
         return None
@@ -59,8 +60,8 @@ def has_name(spark: SparkSession, name: str) -> bool:
 
 
 def _is_ours(spark: SparkSession, definition: ParsedDefinition) -> bool:
-    """Decide by the path that names the table, else by USING, else by Spark's default for USING. A statement that only gives a
-    name, and perhaps read options, to an existing table goes to Spark."""
+    """Return whether the table would be pydelta's: by the path that names the table, else by USING, else by Spark's default for
+    USING. A statement that only gives a name, and perhaps read options, to an existing table goes to Spark."""
     provider, formats = definition.provider, our_formats(spark)
     format_path = catalog.format_and_path(definition.name)
     if format_path is not None:
@@ -76,7 +77,7 @@ def _is_ours(spark: SparkSession, definition: ParsedDefinition) -> bool:
 
 
 def _only_enters_name(definition: ParsedDefinition) -> bool:
-    """Return whether the statement only says where the table is."""
+    """Return whether a CREATE has neither columns nor a query, and so only enters an existing table into the catalog."""
     return not definition.columns and definition.query is None and definition.kind.startswith("create")
 
 
@@ -141,6 +142,7 @@ def _properties(definition: ParsedDefinition) -> dict[str, str]:
 
 
 def _field(column: ParsedColumn) -> spark_types.StructField:
+    """Return the column as a field; its metadata has the comment, and the rules as the log stores them."""
     metadata: dict[str, object] = {}
     if column.comment is not None:
         metadata["comment"] = column.comment
@@ -161,7 +163,7 @@ def _field(column: ParsedColumn) -> spark_types.StructField:
 
 
 def _define_with_rows(spark: SparkSession, definition: ParsedDefinition) -> None:
-    """Run CREATE TABLE ... AS SELECT: a save of the query's rows."""
+    """Run a CREATE or REPLACE TABLE ... AS SELECT: a save of the query's rows."""
     assert definition.query is not None
     creates = definition.kind in ("create", "createIfNotExists")
     as_select = AsSelect("create" if creates else definition.kind, definition.comment, _properties(definition))

@@ -21,7 +21,7 @@ BYPASS_CONF = "spark.databricks.delta.alterLocation.bypassSchemaCheck"
 
 
 def check_location(spark: SparkSession, plan: ParsedPlan, _text: str) -> None:
-    """Returns None, because Spark runs the statement. Raises UnsupportedOperationError
+    """Check the statement. Returns None, because Spark runs it. Raises UnsupportedOperationError
     (DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER) for a table that was named by its path; TableNotFoundError
     (DELTA_MISSING_DELTA_TABLE) if there is no table at the location; SchemaMismatchError (DELTA_SET_LOCATION_SCHEMA_MISMATCH) if
     it has other columns or partition columns."""

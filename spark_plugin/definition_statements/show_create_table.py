@@ -44,14 +44,14 @@ _TYPE_NAME = re.compile(r"[a-z_]+( collate \w+|\([\w, ]+\)| [a-z ]+)?", re.IGNOR
 
 
 def show_create_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
-    """Returns one row with the text in the column createtab_stmt. Raises UnsupportedOperationError for a rule that is no
-    expression, and the errors of reads."""
+    """Return one row with the text in the column createtab_stmt; None for another statement and for a table that is not
+    pydelta's. Raises UnsupportedOperationError for a rule that is no expression, and the errors of reads."""
     parts = shown_table(plan)
     return None if parts is None else run_show_create(spark, parts)
 
 
 def run_show_create(spark: SparkSession, parts: tuple[str, ...]) -> DataFrame | None:
-    """Run a statement that was parsed elsewhere."""
+    """Run a statement that was parsed elsewhere. parts: of the table's name. Returns None for a table that is not pydelta's."""
     target = find_target(spark, parts)
     if target is None:
         return None
@@ -63,10 +63,12 @@ def run_show_create(spark: SparkSession, parts: tuple[str, ...]) -> DataFrame | 
 
 
 def _table_name(spark: SparkSession, target: Target) -> str:
+    """Return the table's name as SQL text."""
     return f"{FORMAT}.{quoted(target.place.url)}" if target.name is None else catalog.full_name(spark, target.name)
 
 
 def _clauses(spark: SparkSession, snapshot: Snapshot, target: Target) -> Iterator[str]:
+    """Yield the clauses that follow the columns, in the order of CREATE TABLE."""
     metadata = snapshot.metadata
     entry = None if target.name is None else catalog.find(spark, target.name)
     yield f"USING {FORMAT if entry is None else entry.provider}"
@@ -86,7 +88,7 @@ def _clauses(spark: SparkSession, snapshot: Snapshot, target: Target) -> Iterato
 
 
 def _properties(snapshot: Snapshot) -> dict[str, str]:
-    """Return all properties except constraints, which are among the columns."""
+    """Return all properties except the CHECK constraints, which the statement has next to the columns."""
     return {name: value for name, value in properties_of_new(snapshot).items() if not name.lower().startswith(CHECK_PREFIX)}
 
 
@@ -94,6 +96,7 @@ def _properties(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _columns(snapshot: Snapshot) -> str:
+    """Return the columns and CHECK constraints in parentheses, one on each line."""
     spark_fields = to_spark_schema(snapshot.schema).fields
     lines = [_column(field, spark_field) for field, spark_field in zip(snapshot.schema.fields, spark_fields, strict=True)]
     for key, text in sorted(snapshot.metadata.configuration.items()):
@@ -146,6 +149,7 @@ def _type(data_type: spark_types.DataType, chars: CharTypes) -> str:
 
 
 def _field(field: spark_types.StructField, chars: CharTypes) -> str:
+    """Return the definition of a struct's field, such as `city: STRING NOT NULL`. chars: as in _type."""
     words = [f"{_name(field.name)}: {_type(field.dataType, chars)}", *([] if field.nullable else ["NOT NULL"]), *_comment(field)]
     return " ".join(words)
 
@@ -169,8 +173,8 @@ def _text(value: str) -> str:
 
 
 def _expression(text: object, owner: str) -> str:
-    """Check that a text of the log cannot extend into the rest of the statement: it is one expression, without comments. owner:
-    the owner of the text, for errors."""
+    """Return a text of the log as an expression of the statement. Checks that the text cannot extend into the rest of the
+    statement: it is one expression, without comments. owner: the column or constraint with this text, for errors."""
     sql = str(text)
     try:
         syntax_tree(sql)

@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 
 
 def show_partitions(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
-    """Returns the partition columns. Raises InvalidOptionError (DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE,
+    """Return the values of the partition columns; None for another statement and for a table that is not pydelta's. Raises
+    InvalidOptionError (DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE,
     DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN), and the errors of reads."""
     request = parsed_partitions(plan)
     return None if request is None else run_show_partitions(spark, request)
 
 
 def run_show_partitions(spark: SparkSession, request: ParsedPartitions) -> DataFrame | None:
-    """Run a statement that was parsed elsewhere."""
+    """Run a statement that was parsed elsewhere. Returns None for a table that is not pydelta's."""
     target = find_target(spark, request.parts)
     if target is None:
         return None

@@ -29,10 +29,10 @@ _channels: WeakKeyDictionary[SparkContext, DriverChannel] = WeakKeyDictionary()
 
 
 class DriverChannel:
-    """java: the client in the JVM. Each Java object there that calls this process gets it."""
+    """The channel of one application. java: its end in the JVM, which each Java object that calls this process gets."""
 
     def __init__(self, spark: SparkSession) -> None:
-        """Raises OSError if this process cannot listen, and the JVM's error if it does not reach this process."""
+        """Raises OSError if this process cannot listen, and the JVM's error if the JVM cannot connect to this process."""
         internals = SparkInternals(spark)
         secret = secrets.token_bytes(32)
         self._server = ChannelServer(secret, internals.java_process)

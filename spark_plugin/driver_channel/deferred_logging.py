@@ -23,10 +23,14 @@ from delta_py.errors import LOGGERS
 
 
 class _WaitingRecords(threading.local):
+    """The records of each thread that wait; None outside of deferred_logging."""
+
     records: list[logging.LogRecord] | None = None
 
 
 class _DeferringFilter(logging.Filter):
+    """Takes the records of a thread that is in deferred_logging, and lets all others pass."""
+
     def filter(self, record: logging.LogRecord) -> bool:
         if _waiting_records.records is None:
             return True
@@ -42,7 +46,7 @@ for _name in LOGGERS:
 
 @contextmanager
 def deferred_logging() -> Iterator[list[logging.LogRecord]]:
-    """Yield the records. Pass them to a LogThread after the block."""
+    """Make the records that this thread logs inside wait, and yield the list of them. Pass it to a LogThread after the block."""
     records: list[logging.LogRecord] = []
     _waiting_records.records = records
     try:
@@ -60,7 +64,7 @@ class LogThread:
         self._thread: threading.Thread | None = None
 
     def emit(self, records: Sequence[logging.LogRecord]) -> None:
-        """Raises RuntimeError if no thread can be started."""
+        """Pass the records to the thread, which logs them later. Raises RuntimeError if no thread can be started."""
         if not records:
             return
         with self._lock:
@@ -70,7 +74,7 @@ class LogThread:
         self._records.put(records)
 
     def stop(self) -> None:
-        """Stop after the waiting records."""
+        """End the thread after it has logged the waiting records."""
         self._records.put(None)
 
     def _run(self) -> None:

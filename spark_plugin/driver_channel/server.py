@@ -124,6 +124,7 @@ class ChannelServer:
     # ------------------------------------------------------------ listening
 
     def _listen(self) -> socket.socket:
+        """Return the socket on which clients connect, and set `path` or `port`."""
         try:
             return self._listen_on_path()
         except (OSError, AttributeError) as error:
@@ -133,7 +134,7 @@ class ChannelServer:
         return listener
 
     def _listen_on_path(self) -> socket.socket:
-        """Raises OSError, and AttributeError if Python has no Unix domain sockets."""
+        """Return a Unix domain socket in a new directory. Raises OSError, and AttributeError if Python has no such sockets."""
         directory = tempfile.mkdtemp(prefix="pydelta-")  # its mode is 0700
         if len(os.fsencode(directory)) + 2 > _MAX_PATH_BYTES:  # 2 for "/s"; /tmp is shorter than a long TMPDIR
             os.rmdir(directory)
@@ -151,6 +152,7 @@ class ChannelServer:
         return listener
 
     def _accept(self) -> None:
+        """Accept connections until the server is closed. This is the server's own thread."""
         while not self._closed.is_set():
             try:
                 client_socket, _ = self._listener.accept()
@@ -240,7 +242,7 @@ class ChannelServer:
 
 
 def _run_handler(handler: Handler, body: bytes, defers_logging: bool) -> tuple[Status, bytes, list[logging.LogRecord]]:
-    """Return the answer to the client, and the waiting log records."""
+    """Do the work of a request. Returns the status and the body of the answer, and the log records that wait for its end."""
     log_deferral: contextlib.AbstractContextManager[list[logging.LogRecord]] = (
         deferred_logging() if defers_logging else contextlib.nullcontext([])
     )
@@ -260,7 +262,7 @@ class _Connection:
         self._sending = threading.Lock()
 
     def send(self, status: Status, body: bytes) -> None:
-        """Raises OSError."""
+        """Send an answer. Raises OSError."""
         with self._sending:
             head = answer_head(status, len(body))
             if len(body) < _COPIED_BYTES:
@@ -340,6 +342,7 @@ _servers: weakref.WeakSet[ChannelServer] = weakref.WeakSet()
 
 
 def _forget_in_child() -> None:
+    """Close all servers that a child process has inherited from a fork."""
     for server in list(_servers):
         server.forget()
 
@@ -374,6 +377,7 @@ def _close_socket(open_socket: socket.socket) -> None:
 
 
 def _delete_directory(directory: str | None, owner_process: int) -> None:
-    """owner_process: the process that made the directory. A forked child also ends, and has the same finalizers."""
+    """Delete the directory of the socket. owner_process: the one that made it; any other process does nothing, because a forked
+    child has the same finalizers and ends first."""
     if directory is not None and os.getpid() == owner_process:
         shutil.rmtree(directory, ignore_errors=True)

@@ -85,13 +85,15 @@ def leave_error(error: Exception, python_request: Any) -> None:
 
 
 def _session_of(java_session: Any) -> SparkSession:
-    """Return the registered Python object of a Java session. A new object would become the session that RDD.toDF uses."""
+    """Return the registered Python object of a Java session, or a new one if there is none. A new object becomes the session that
+    RDD.toDF uses, so it is made only if necessary."""
     registered_session = _sessions.get(str(java_session.sessionUUID()))
     context: Any = SparkContext._active_spark_context
     return SparkSession(context, java_session) if registered_session is None else registered_session
 
 
 def _run(spark: SparkSession, request: Mapping[str, Any]) -> Any:
+    """Return the frame of a request; None if its handler did nothing."""
     handler = next(handler for key, handler in _HANDLERS.items() if key in request)
     return function_named(handler)(spark, request)
 

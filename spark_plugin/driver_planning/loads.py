@@ -1,4 +1,5 @@
-"""`load` by the driver's own Python: it makes the DataSource. From it Spark makes the same relation as from a worker's."""
+"""`load` by the driver's own Python: it makes the DataSource, which a worker of Spark would make otherwise. Spark makes the same
+relation of both."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def load(
 
 
 def _load(spark: SparkSession, loads: Any, reader: Any, path: str | None, private_options: Mapping[str, str]) -> DataFrame | None:
-    """Return the frame of a load; None if only Spark can load. loads: a DriverLoads of the JVM."""
+    """Return the frame of a load by this process; None if only a worker of Spark can load. loads: a DriverLoads of the JVM."""
     internals, nonce = SparkInternals(spark), nonce_of(spark)
     load_facts = internals.load_request(loads, reader, path)
     source = None if load_facts is None else make_source({**load_facts["options"], **private_options}, load_facts["directory"])

@@ -1,7 +1,8 @@
-"""Offers the driver's own Python to the rule, so that it plans scans and answers calls of streams.
+"""Offers this process, the driver's own Python, to our optimizer rule in the JVM: the rule then calls it to plan scans and to
+answer calls of streams.
 
-    offer_once(spark)           # called by register and load: for a session that wants it, once an application
-    offer(spark)                # once more, after it was given up
+    offer_once(spark)           # register and load call it: once in an application, if the session's settings allow it
+    offer(spark)                # again, after loads have failed so often that workers do them
 
 `driver-planning` in the session's setting `spark.pydelta.disable` turns it off. The setting is read when a query is planned
 and may change at any time. `register` and `load` offer this process to the rule once per application, unless it is disabled at
@@ -80,21 +81,22 @@ def offer(spark: SparkSession) -> bool:
 
 
 def offer_once(spark: SparkSession) -> None:
-    """Do the same as `offer`, unless this application has already done it: an offer that failed is not repeated. It does not
-    count if the session has switched the channel off, or lacks the rule.
+    """Do the same as `offer`, unless this application has already made an offer, even one that failed. A call for a session that
+    has disabled `driver-planning`, or that lacks the rule, makes no offer, so a later call still does.
     """
     if spark.sparkContext not in _loads:
         offer(spark)
 
 
 def loads_of(spark: SparkSession) -> Any | None:
-    """Return the JVM object that helps this process to load; None if workers load. If that is not known yet, it is offered
-    first."""
+    """Return the JVM object by which this process loads tables; None if workers load them. Makes the offer first if the
+    application has made none yet."""
     offer_once(spark)
     return _loads.get(spark.sparkContext)
 
 
 def record_success(spark: SparkSession) -> None:
+    """Record that this process did a load: the count of its failures in a row starts again."""
     _error_counts[spark.sparkContext] = 0
 
 

@@ -33,8 +33,8 @@ _LENGTH = struct.Struct("!i")
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """The request for one planning. schema: JSON. max_arrow_batch_size, binary_as_bytes, is_stream: the values that Spark's
-    worker gets."""
+    """The request for one planning. data_source: a pickled DataSource. schema: of the scan, as JSON. max_arrow_batch_size (rows),
+    binary_as_bytes: the values that Spark's worker gets. is_stream: whether the tasks are those of a stream."""
 
     data_source: bytes
     schema: str
@@ -50,8 +50,8 @@ class Planning:
 
 
 def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) -> bytes:
-    """Return the bytes that Spark's own worker would write as the result of a planning. keep: stores the reader of a scan
-    under the request's scan id. Raises the errors of planning.
+    """Return the bytes that Spark's own worker would write as the result of a planning. body: as Planning.parse reads it. keep:
+    stores the reader under the scan's id, for a later READ request; None: nothing is stored. Raises the errors of planning.
     """
     planning = Planning.parse(body)
     source, schema = unpickle_source(planning.data_source), data_type_of_json(planning.schema)
@@ -70,9 +70,10 @@ def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) 
 
 
 def open_source(body: bytes) -> bytes:
-    """Make the DataSource for options of SQL's catalogs. Return it pickled, after its length, then its columns as JSON.
+    """Make the DataSource for options that Spark's catalogs pass, and return it pickled, after its length, then its columns as
+    JSON. body: as the module's docstring says.
 
-    Raises the errors of making the DataSource.
+    Raises the errors of making the DataSource, and ValueError if the path is another place for this process.
     """
     request = orjson.loads(body)
     source = make_source(request["options"], request["directory"])

@@ -19,7 +19,7 @@ from spark_plugin.driver_planning.sources import make_source
 from spark_plugin.internals.pyspark_internals import data_type_of_json, plan_write_like_worker
 
 _LENGTH = struct.Struct("!i")
-_NO_MESSAGE = -1
+_NO_MESSAGE = -1  # the length that stands for the missing result of a task
 
 
 def planned_write(body: bytes) -> bytes:
@@ -40,9 +40,9 @@ def planned_write(body: bytes) -> bytes:
 
 
 def committed_write(body: bytes) -> bytes:
-    """Return nothing, or the text of the error.
+    """Commit or abort a write. Returns no bytes if that succeeded, otherwise the traceback of the error.
 
-    body: whether the write is aborted; the pickled writer and the results of the tasks, each with its length before it, -1 for
+    body: a byte, 1 to abort the write; the pickled writer and the results of the tasks, each with its length before it, -1 for
     none.
     """
     try:

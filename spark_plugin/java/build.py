@@ -56,7 +56,8 @@ def build(*, force: bool = False, spark_jars: Path | None = None) -> Path:
 
 
 def compile_sources(sources: Mapping[str, Path], spark_jars: Path) -> dict[str, bytes]:
-    """`pydelta/rule/PruneScans.class` -> its bytes. spark_jars: a directory. Raises BuildError with what javac says."""
+    """Compile the sources. Returns the class files by their paths, such as `pydelta/rule/PruneScans.class`. sources: Java files
+    by their paths in the tree. spark_jars: the directory with Spark's jars. Raises BuildError with javac's messages."""
     with tempfile.TemporaryDirectory(prefix="pydelta-javac-") as classes:
         javac = find_javac()
         options = ["--release", JAVA_RELEASE, *lint_options(_version_text(javac)), "-proc:none", "-encoding", "UTF-8"]
@@ -122,7 +123,8 @@ def version_of_spark(spark_jars: Path) -> str:
 
 
 def _write_jar(target: Path, content: bytes) -> None:
-    """Write atomically: another process sees the old file or the new one. Raises BuildError if the file cannot be written."""
+    """Write the jar atomically: another process sees the old file or the new one. Raises BuildError if the file cannot be
+    written."""
     try:
         target.parent.mkdir(exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
