@@ -135,6 +135,7 @@ class DeltaSource(DataSource):
         return _reader_of_plan(pinned, request, plan)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return the writer of a batch of rows, or one that runs the command in the option COMMAND. schema: of the rows."""
         if COMMAND in self.options:
             from spark_plugin.source.commands import CommandWriter, target_of_write
 

@@ -354,6 +354,7 @@ class ParsedPlan:
         return None
 
     def _clauses(self, kind: ClauseKind, actions: Any) -> Iterator[ParsedClause]:
+        """Yield the WHEN clauses of one kind, in their order. actions: Spark's nodes of these clauses."""
         for action in items(actions):
             condition, name = self._optional(action.condition()), str(action.getClass().getSimpleName())
             match name:

@@ -157,6 +157,8 @@ _client_session_ids: set[str] = set()
 
 
 def _wrap_sql(original: Method) -> Method:
+    """Return a `sql` that runs statements on Delta tables itself, and calls Spark's own `sql` for all others."""
+
     def sql(self: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:
         route = route_of(sqlQuery) if isinstance(sqlQuery, str) else None
         left_to_spark: AbstractContextManager[None] = nullcontext()
@@ -164,7 +166,7 @@ def _wrap_sql(original: Method) -> Method:
             frame = _run_route(self, route, sqlQuery, args, kwargs)
             if frame is not None:
                 return frame
-            left_to_spark = adapter_of(self).left_to_spark(sqlQuery)
+            left_to_spark = adapter_of(self).left_to_spark(sqlQuery)  # so that the router in the JVM does not try it again
         with left_to_spark, _add_hint_to_syntax_error(self, sqlQuery):
             return original(self, sqlQuery, args, **kwargs)
 

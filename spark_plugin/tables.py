@@ -301,6 +301,7 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
         return self._restore(ignoreMissingFiles, timestamp=timestamp)
 
     def _restore(self, ignore_missing_files: Any, version: int | None = None, timestamp: str | None = None) -> DataFrame:
+        """Restore the table to a version or to a time, whichever is not None, and return one row of metrics."""
         if ignore_missing_files is None:
             ignore_missing_files = is_on(self._spark, IGNORE_MISSING_FILES, default=False)
         check_flag(ignore_missing_files, "ignoreMissingFiles")
@@ -310,7 +311,7 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
             "time_zone": self._time_zone(),
             "ignore_missing_files": ignore_missing_files,
         }
-        # Over Spark Connect only the history shows whether the command has committed a version.
+        # Over Spark Connect the command returns nothing: only a new RESTORE in the history shows that it has committed a version.
         previous_restore = None if adapter_of(self._spark).is_driver else self._newest_restore()
         result = run_command(self._spark, self._table, "restore", arguments)
         with as_spark_raises():

@@ -84,7 +84,7 @@ def _install_reader(cls: type[Any]) -> None:
     wrap(cls, "schema", _recording(lambda calls, schema: setattr(calls, "schema", schema)))
     wrap(cls, "option", _recording(_Calls.add_option))
     wrap(cls, "options", _recording(_record_options))
-    wrap(cls, "load", _wrap_load)
+    wrap(cls, "load", partial(_wrap_load, is_stream=False))
     wrap(cls, "table", _wrap_table)
 
 
@@ -155,15 +155,7 @@ def _our_format(spark: Any, name: str | None) -> str | None:
 # ---------------------------------------------------------------- load
 
 
-def _wrap_load(original: Method) -> Method:
-    return _make_load(original, is_stream=False)
-
-
-def _wrap_stream_load(original: Method) -> Method:
-    return _make_load(original, is_stream=True)
-
-
-def _make_load(original: Method, *, is_stream: bool) -> Method:
+def _wrap_load(original: Method, *, is_stream: bool) -> Method:
     """Return a `load` that passes the session's settings, and lets the driver's own Python plan batch reads if it can."""
 
     def load(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> Any:
@@ -276,6 +268,7 @@ def _wrap_save_as_table(original: Method) -> Method:
     ) -> None:
         source = format or _calls(self).format
         spark, appends = session_of(self), (mode or _calls(self).mode or "").lower() == "append"
+        # An append without a format is for the table of this name, whatever Spark's default format is.
         if not _is_ours(spark, source) and not (source is None and appends and catalog.is_ours(spark, name)):
             original(self, name, format, mode, partitionBy, **options)
             return
@@ -341,6 +334,8 @@ def _record_table(calls: _Calls, args: tuple[Any, ...], kwargs: dict[str, Any], 
 
 
 def _wrap_verb(verb: str) -> Callable[[Method], Method]:
+    """Return a function that wraps a method of `writeTo`. verb: the method's name."""
+
     def make(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> None:
             calls = _calls(self)
@@ -400,7 +395,7 @@ def _install_stream_reader(cls: type[Any]) -> None:
     wrap(cls, "format", _recording(lambda calls, source: setattr(calls, "format", source)))
     wrap(cls, "option", _recording(_Calls.add_option))
     wrap(cls, "options", _recording(_record_options))
-    wrap(cls, "load", _wrap_stream_load)
+    wrap(cls, "load", partial(_wrap_load, is_stream=True))
     wrap(cls, "table", _wrap_stream_table)
 
 

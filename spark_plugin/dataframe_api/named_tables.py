@@ -253,6 +253,7 @@ def run_verb(verb: str, save: Save, name: str, condition: Any = None) -> None:
 
 
 def _refuse_matching(save: Save) -> None:
+    """Refuse the options replaceUsing and replaceOn for a new table, which has no rows that could match."""
     option_names = [name for key, (name, _) in save.options.items() if key in ("replaceusing", "replaceon")]
     if option_names:
         raise InvalidOptionError(

@@ -177,6 +177,8 @@ class _Reader:
         raise _Unreadable
 
     def _parse_sql(self, text: str) -> tree.Expression:
+        """Return the tree of SQL text, with its names as the user wrote them. Raises _Unreadable, and DeltaError for text that
+        pydelta does not support."""
         from delta_py.expressions.resolve import resolve
         from delta_py.expressions.sql_text.from_sql import tree_of
 
@@ -190,6 +192,7 @@ class _Reader:
         return tree_of(text, self.schema, resolve_constants)
 
     def _read_function(self, name: str, operands: list[tree.Expression]) -> tree.Expression:
+        """Return the tree of a function or operator. name: in lower case. Raises _Unreadable for all but those listed here."""
         match name, operands:
             # pydelta's own MERGE writes constant dates and times as calls of these two functions.
             case "date_from_unix_date", [tree.Literal(int(days))]:

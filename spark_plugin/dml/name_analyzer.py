@@ -58,12 +58,16 @@ _NOT_IN_FILTERS = ("WINDOW_FUNCTION_NOT_ALLOWED", WINDOW_IN_FILTER_41, GENERATOR
 
 
 class NameAnalyzer:
+    """The Analyzer of one session of Spark Connect. In all methods `where` is the clause that contains the columns, for
+    messages."""
+
     binds_columns: ClassVar[bool] = False
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
     def filter_text(self, frame: DataFrame, condition: Column, operation: str) -> str:
+        """Return the condition as SQL text, after a check that it is a deterministic filter of the frame."""
         check_filters(frame, [condition])
         text = condition_text(condition)
         if not self._is_deterministic(frame, condition):
@@ -71,6 +75,7 @@ class NameAnalyzer:
         return text
 
     def reads_tables(self, frame: DataFrame, columns: Sequence[Column]) -> bool:
+        """Return whether any of the columns has a subquery. The server is called only for columns that are not plain."""
         if all(is_plain(self._spark, column) for column in columns):
             return False
         return may_have_subqueries(frame.select(*(column.alias(f"c{number}") for number, column in enumerate(columns))))
@@ -81,17 +86,21 @@ class NameAnalyzer:
     def needed_rows(
         self, frame: DataFrame, condition: Column | None, *, listed: str, schema: DeltaSchema, alias: Alias
     ) -> NeededRows:
+        """Return which rows the condition selects. A client has no plan, so it cannot look at `frame` and `listed`."""
         return rows_selected_by(self._spark, condition, schema, alias)
 
     def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:
+        """Return the column or struct field that each name refers to."""
         select_columns(frame, [F.col(name) for name in names])  # the server's own errors say which names do not exist
         return _paths_by_name(frame.schema, names, alias)
 
     def check_values(self, frame: DataFrame, columns: Sequence[Column], where: str) -> None:
+        """Raise an error for a column that does not have exactly one value per row."""
         select_row_values(frame, columns, where)
         self._check_row_by_row(frame, columns, where)
 
     def resolve(self, frame: DataFrame, columns: Sequence[Column], where: str) -> list[Resolved]:
+        """Return the columns with their types, after a check that each has exactly one value per row."""
         if not columns:
             return []
         projection = select_for_merge(frame, columns, where, lambda: frame.columns)
@@ -113,6 +122,7 @@ class NameAnalyzer:
         return _paths_by_name(frame.schema, names, alias)
 
     def check_condition(self, frame: DataFrame, condition: Resolved, where: str) -> None:
+        """Raise an error unless the condition is boolean and deterministic, and has no subquery."""
         check_boolean(frame, condition, where)
         if self.reads_tables(frame, [condition.column]):
             refuse_subquery(where, condition.sql)

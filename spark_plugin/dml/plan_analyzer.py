@@ -54,18 +54,22 @@ from spark_plugin.pruning.needed_rows import NeededRows
 
 
 class PlanAnalyzer:
+    """The Analyzer of one classic session. In all methods `where` is the clause that contains the columns, for messages."""
+
     binds_columns: ClassVar[bool] = True
 
     def __init__(self, spark: SparkSession) -> None:
         self._internals = SparkInternals(spark)
 
     def filter_text(self, frame: DataFrame, condition: Column, operation: str) -> str:
+        """Return the condition as SQL text, after a check that it is a deterministic filter of the frame."""
         analysed = self._internals.filter_condition(frame, condition)
         if not is_deterministic_expression(analysed):
             refuse_non_deterministic(operation, expression_sql(analysed))
         return expression_sql(analysed)
 
     def reads_tables(self, frame: DataFrame, columns: Sequence[Column]) -> bool:
+        """Return whether any of the columns has a subquery."""
         projection = frame.select(*(column.alias(f"c{number}") for number, column in enumerate(columns)))
         return self._internals.has_subqueries(projection)
 
@@ -75,17 +79,21 @@ class PlanAnalyzer:
     def needed_rows(
         self, frame: DataFrame, condition: Column | None, *, listed: str, schema: DeltaSchema, alias: Alias
     ) -> NeededRows:
+        """Return which rows the frame's plan needs from the scan of the files in `listed`. The plan contains the condition."""
         return rows_needed_by(frame.sparkSession, frame, FILES, listed)
 
     def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:
+        """Return the column or struct field that each name refers to."""
         projection = frame.select(*(F.col(name).alias(f"c{number}") for number, name in enumerate(names)))
         expressions = self._internals.projection_expressions(projection, len(names))
         return [_path_of(expression, name) for expression, name in zip(expressions, names, strict=True)]
 
     def check_values(self, frame: DataFrame, columns: Sequence[Column], where: str) -> None:
+        """Raise an error for a column that does not have exactly one value per row."""
         self._check_row_by_row(select_row_values(frame, columns, where), frame, where)
 
     def resolve(self, frame: DataFrame, columns: Sequence[Column], where: str) -> list[Resolved]:
+        """Return the columns as analysed expressions, after a check that each has exactly one value per row."""
         if not columns:
             return []
         projection = select_for_merge(frame, columns, where, lambda: self._columns_of(frame))
@@ -101,6 +109,7 @@ class PlanAnalyzer:
         return [_path_of(column.expression, name) for column, name in zip(columns, names, strict=True)]
 
     def check_condition(self, frame: DataFrame, condition: Resolved, where: str) -> None:
+        """Raise an error unless the condition is boolean and deterministic, and has no subquery."""
         check_boolean(frame, condition, where)
         if self._internals.has_subquery(condition.expression):
             refuse_subquery(where, condition.sql)
@@ -108,6 +117,7 @@ class PlanAnalyzer:
             refuse_non_deterministic(where, condition.sql)
 
     def parts(self, condition: Resolved, target: DataFrame, source: DataFrame, names: Names) -> ConditionParts:
+        """Return the parts of a MERGE's condition that name only one side, or compare a value of each side."""
         target_attributes, source_attributes = self._internals.attribute_set(target), self._internals.attribute_set(source)
         conditions = list(conjuncts(condition.expression))
         comparisons = []
@@ -152,6 +162,8 @@ class PlanAnalyzer:
 
 
 def _path_of(expression: Any, name: str) -> Path:
+    """Return the path of the column or struct field that the expression is. name: as the statement spells it, for messages.
+    Raises no_field_error for any other expression."""
     path = attribute_path(expression)
     if path is None:
         raise no_field_error(name)

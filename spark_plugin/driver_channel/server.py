@@ -377,7 +377,7 @@ def _close_socket(open_socket: socket.socket) -> None:
 
 
 def _delete_directory(directory: str | None, owner_process: int) -> None:
-    """Delete the directory of the socket. owner_process: the one that made it; any other process does nothing, because a forked
-    child has the same finalizers and ends first."""
+    """Delete the directory of the socket. owner_process: the one that made it; any other process does nothing: a forked
+    child also ends, and has the same finalizers."""
     if directory is not None and os.getpid() == owner_process:
         shutil.rmtree(directory, ignore_errors=True)

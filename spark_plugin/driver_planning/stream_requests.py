@@ -87,6 +87,8 @@ class Streams:
         return _DONE
 
     def _reader(self, stream: str) -> DeltaStreamReader:
+        """Return the reader of an open stream, which becomes the one with the newest request. Raises KeyError if it is not
+        open."""
         with self._lock:
             self._readers.move_to_end(stream)
             return self._readers[stream]
