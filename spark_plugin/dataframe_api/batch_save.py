@@ -89,7 +89,8 @@ class Save:
         name_and_value = self.options.get(name.lower())
         if name_and_value is None:
             return None
-        return str(name_and_value[1]).lower() if isinstance(name_and_value[1], bool) else str(name_and_value[1])
+        _, value = name_and_value
+        return str(value).lower() if isinstance(value, bool) else str(value)
 
     def with_options(self, **options: str) -> Save:
         return replace(self, options={**self.options, **{name.lower(): (name, value) for name, value in options.items()}})

@@ -193,8 +193,9 @@ def find_stored(spark: Any, name: str) -> Entry | None:
     """Do the same as `find`, but ignore temporary views, as Spark does when it creates or replaces a table: the table is in the
     catalog, even if a view hides its name."""
     entry = find(spark, name)
-    if entry is None or entry.provider:
+    if entry is None or entry.provider:  # no entry, or a table
         return entry
+    # A view: with a database before it, the name cannot mean a temporary one.
     namespace, table = _namespace_and_table(spark, name)
     return find(spark, _quoted([*(namespace or [_SESSION_CATALOG, spark.catalog.currentDatabase()]), table]))
 
@@ -214,8 +215,8 @@ def _entry_of_fields(name: str, fields: Mapping[str, Any] | None) -> Entry | Non
     options = catalog_options(fields["options"]) if "options" in fields else {}
     path = options.pop("path", None)
     provider = (fields.get("provider") or "").lower()
-    external, tracks = fields["type"] == "EXTERNAL", bool(fields.get("tracksPartitions"))
-    return Entry(name, provider, path, external, options, tracks, fields.get("columns"))
+    external, tracks_partitions = fields["type"] == "EXTERNAL", bool(fields.get("tracksPartitions"))
+    return Entry(name, provider, path, external, options, tracks_partitions, fields.get("columns"))
 
 
 def _type_and_provider(facts: str) -> tuple[str, str]:
