@@ -31,15 +31,16 @@ _log = logging.getLogger("pydelta")
 
 
 def _register_sessions() -> None:
+    """Register the active session, and wrap the methods that return sessions, so that these are registered too."""
     for cls, names in ((SparkSession.Builder, ("getOrCreate", "create")), (SparkSession, ("newSession",))):
         for name in names:
-            wrap(cls, name, _registering)
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        _register(active)
+            wrap(cls, name, _wrap_to_register)
+    active_session = SparkSession.getActiveSession()
+    if active_session is not None:
+        _register(active_session)
 
 
-def _registering(original: Method) -> Method:
+def _wrap_to_register(original: Method) -> Method:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         session = original(self, *args, **kwargs)
         _register(session)

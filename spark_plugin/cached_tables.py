@@ -3,9 +3,9 @@
     refresh_cached(spark, "shop.sales", "/data/sales")       # after a commit of pydelta
     refresh_all_cached(spark)                                # after a transaction
 
-Spark refreshes its cache after its own writes, for the name that was written to. A table has several names, and its paths are
-among them. If the session has our catalogs, Spark lists the names that it caches. Over Spark Connect only the given name is
-refreshed.
+Spark refreshes its cache after its own writes, for the name that was written to. But a table may be cached by several names, such
+as its name in the catalog and pydelta.`/path`. If the session has our catalogs, Spark lists the names that it caches. Over Spark
+Connect only the given name is refreshed.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ def refresh_cached(spark: Any, name: str | None, path: str | None = None) -> Non
     """Make Spark read a cached table again at its next use. name: the name that the caller used, or None if there is none. path:
     where the table is, to refresh all its other names; None refreshes only `name`. A failure is logged: the table has the new
     rows."""
-    named = () if name is None else (name,)
+    caller_names = () if name is None else (name,)
     internals = adapter_of(spark).internals
     if internals is None:
-        _refresh(spark, (cached_name for cached_name in named if _is_cached(spark, cached_name)))
+        _refresh(spark, (cached_name for cached_name in caller_names if _is_cached(spark, cached_name)))
     elif internals.has_cached_tables():
-        place = None if path is None else _place(path)
-        cached_tables = () if place is None else _cached_tables(internals)
-        other_names = (other_name for other_name, cached_path in cached_tables if _place(cached_path) == place)
-        _refresh(spark, dict.fromkeys((*other_names, *named)))
+        normalized_path = None if path is None else _normalized_path(path)
+        cached_tables = () if normalized_path is None else _cached_tables(internals)
+        other_names = (name for name, cached_path in cached_tables if _normalized_path(cached_path) == normalized_path)
+        _refresh(spark, dict.fromkeys((*other_names, *caller_names)))
 
 
 def refresh_all_cached(spark: Any) -> None:
@@ -56,9 +56,10 @@ def _cached_tables(internals: SparkInternals) -> list[tuple[str, str]]:
         return []
 
 
-def _place(path: str) -> str:
-    local = local_path(path)
-    return local.rstrip("/") if has_scheme(local) else os.path.abspath(local)
+def _normalized_path(path: str) -> str:
+    """Return the same text for all spellings of a table's path."""
+    local_or_url = local_path(path)
+    return local_or_url.rstrip("/") if has_scheme(local_or_url) else os.path.abspath(local_or_url)
 
 
 def _is_cached(spark: Any, name: str) -> bool:
@@ -71,6 +72,7 @@ def _is_cached(spark: Any, name: str) -> bool:
 
 
 def _refresh(spark: Any, names: Iterable[str]) -> None:
+    """Make Spark read the tables of these names again. A failure is logged, and the other names are still refreshed."""
     for name in names:
         try:
             spark.catalog.refreshTable(name)

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 # This module is loaded only in the process that makes a source and returns its schema to Spark.
 _CREATE_WORKER = "pyspark.sql.worker.create_data_source"
-# Whether another process pickles a source as that process does; see pickled_whole.
+# Whether this process, which is not that worker, pickles sources as the worker does; see pickled_whole.
 _is_whole: ContextVar[bool] = ContextVar("_is_whole", default=False)
 
 
@@ -94,9 +94,9 @@ class DeltaSource(DataSource):
         super().__init__(with_registered(with_session(admitted(options, self.nonce)), self.catalogs))
         self._pinned: Pinned | None = None
         self._stream: PinnedStream | None = None
-        # Other processes get the result with the pickled source, or look at the table when they need it.
+        # Other processes get the pinned table with the pickled source, or look at the table when they need it.
         if _CREATE_WORKER in sys.modules and has_path(self.options):
-            self._look()
+            self._pin_at_load()
 
     @classmethod
     def name(cls) -> str:
@@ -131,10 +131,11 @@ class DeltaSource(DataSource):
         except SchemaMismatchError as error:
             if entry is None:
                 raise
-            raise _stale_entry(error, pinned.options.path) from error
-        return _planned_reader(pinned, request, plan)
+            raise _stale_entry_error(error, pinned.options.path) from error
+        return _reader_of_plan(pinned, request, plan)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return the writer of a batch of rows, or one that runs the command in the option COMMAND. schema: of the rows."""
         if COMMAND in self.options:
             from spark_plugin.source.commands import CommandWriter, target_of_write
 
@@ -144,12 +145,12 @@ class DeltaSource(DataSource):
 
         try:
             return DeltaWriter.open(
-                write_options(_with_replace_where(self.options), overwrite=overwrite), _written_columns(schema)
+                write_options(_with_replace_where(self.options), overwrite=overwrite), _columns_to_write(schema)
             )
         except UnsupportedTableFeatureError as error:
             if FROM_CATALOG not in self.options:
                 raise
-            raise _not_from_a_catalog(error) from error
+            raise _catalog_write_error(error) from error
 
     def streamReader(self, schema: StructType) -> DeltaStreamReader:
         from spark_plugin.streaming.stream_reader import make_stream_reader, pin_stream
@@ -160,10 +161,11 @@ class DeltaSource(DataSource):
         from spark_plugin.options.streaming_options import stream_write_options
         from spark_plugin.streaming.stream_writer import DeltaStreamWriter
 
-        return DeltaStreamWriter.open(stream_write_options(self.options, complete=overwrite), _written_columns(schema))
+        return DeltaStreamWriter.open(stream_write_options(self.options, complete=overwrite), _columns_to_write(schema))
 
-    def _look(self) -> None:
-        """Look at the table, unless this is the sink of a stream or a statement about a catalog, which need no version."""
+    def _pin_at_load(self) -> None:
+        """Look at the table and fix the version that this load reads, unless this is the sink of a stream or a statement about a
+        catalog, which need no version."""
         from spark_plugin.options.streaming_options import (  # imported here, so that workers that plan skip it
             is_stream_read,
             is_stream_write,
@@ -179,12 +181,13 @@ class DeltaSource(DataSource):
             self._pin()
 
     def _pin(self) -> Pinned:
+        """Return the table at the version that this load reads. Looks at the table in the first call only."""
         if self._pinned is None:
             self._pinned = pin(read_options(self.options), self._snapshots)
         return self._pinned
 
     def with_snapshot_cache(self) -> Self:
-        """Return this source, whose snapshots are cached from now on: for a long-lived process."""
+        """Make this source take snapshots from the process's cache from now on, and return it: for a long-lived process."""
         from delta_py.cached_snapshots import CachedSnapshot  # a worker has no use for it
 
         self._snapshots = CachedSnapshot
@@ -193,7 +196,7 @@ class DeltaSource(DataSource):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """Other processes cache nothing."""
+        """Leave out the class of cached snapshots: other processes cache nothing."""
         return {name: value for name, value in self.__dict__.items() if name != "_snapshots"}
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
@@ -212,7 +215,7 @@ def pickled_whole(source: DeltaSource) -> bytes:
         _is_whole.reset(token)
 
 
-def _written_columns(schema: StructType) -> DeltaSchema:
+def _columns_to_write(schema: StructType) -> DeltaSchema:
     """Return the columns of rows to write. A catalog entry in the fields' metadata describes the table that the rows come from,
     not the target table. Rows that happen to have no nulls (of a range, of a literal) make no column NOT NULL. delta-spark does
     the same."""
@@ -220,7 +223,9 @@ def _written_columns(schema: StructType) -> DeltaSchema:
 
 
 def _with_replace_where(options: Mapping[str, str]) -> dict[str, str]:
-    """Print a condition that SQL passes, and parse it again by the same rules, so that its constants keep their content."""
+    """Return the options with the condition that Spark's catalogs pass as JSON (REPLACE_PREDICATE) as the option replaceWhere.
+    to_sql prints it so that the text is parsed to the same constants. Raises InvalidOptionError if the write has replaceWhere
+    too."""
     parsed_options = dict(options)
     predicate = parsed_options.pop(REPLACE_PREDICATE, None)
     if predicate is None:
@@ -233,9 +238,9 @@ def _with_replace_where(options: Mapping[str, str]) -> dict[str, str]:
     return {**parsed_options, "replaceWhere": to_sql(predicate_of(predicate))}
 
 
-def _not_from_a_catalog(error: UnsupportedTableFeatureError) -> UnsupportedTableFeatureError:
-    """Return the same error with advice: a save may succeed, because a save lets Spark compute what pydelta's row checks cannot.
-    A write by Spark's catalogs does not.
+def _catalog_write_error(error: UnsupportedTableFeatureError) -> UnsupportedTableFeatureError:
+    """Return the error with the advice to use a save: a save lets Spark compute the rules that pydelta cannot, and a write
+    through Spark's catalogs does not.
     """
     return UnsupportedTableFeatureError(
         f"{error.message} A save of a registered session may have Spark compute it: df.write.format('{FORMAT}') or insertInto of "
@@ -265,7 +270,7 @@ def _with_metadata_column(pinned: PinnedTable | PinnedChanges) -> PinnedTable:
     return pinned.with_metadata_column()
 
 
-def _planned_reader(pinned: PinnedTable | PinnedChanges, request: ScanRequest, plan: ReadPlan) -> DataSourceReader:
+def _reader_of_plan(pinned: PinnedTable | PinnedChanges, request: ScanRequest, plan: ReadPlan) -> DataSourceReader:
     """Return the reader of a plan. A plan without a scan has only a message for the pruning rule."""
     message = plan_message(plan.message(), request.scan_id)
     if plan.scan is None:
@@ -289,7 +294,8 @@ def _planned_reader(pinned: PinnedTable | PinnedChanges, request: ScanRequest, p
     return limited(reader, request.limit)
 
 
-def _stale_entry(error: SchemaMismatchError, path: str) -> SchemaMismatchError:
+def _stale_entry_error(error: SchemaMismatchError, path: str) -> SchemaMismatchError:
+    """Return the error for a read through a name whose catalog entry has older columns than the table."""
     return SchemaMismatchError(
         f"{error.message} Spark's catalog has the columns that the table had when its name was entered. DROP TABLE the name, "
         f"which leaves the data, and enter it again: CREATE TABLE ... USING {FORMAT} LOCATION '{path}'.",
@@ -327,9 +333,8 @@ class RowsReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for batch in self._rows.to_batches():
-            yield _columns_of(
-                batch, self._schema
-            )  # only here: a batch without columns would lose its row count when it is pickled
+            # Columns are selected only here: a batch without columns would lose its row count when it is pickled.
+            yield _columns_of(batch, self._schema)
 
 
 def _columns_of(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -17,7 +17,7 @@ from spark_plugin.sql_catalog.delta_names import DELTA
 
 
 class MakeDeltaModules:
-    """Makes the modules in each process that unpickles it."""
+    """A value whose unpickling makes the modules, for the processes that run functions of foreachBatch over Spark Connect."""
 
     def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
         return make_delta_modules, ()
@@ -43,12 +43,12 @@ def configure_spark_with_delta_pip(
 
 def _refuse_other_package() -> None:
     """Raise ImportError if a module or package `delta` exists that this module did not make."""
-    present = sys.modules.get(DELTA)
-    spec = importlib.util.find_spec(DELTA) if present is None else present.__spec__
+    existing_module = sys.modules.get(DELTA)
+    spec = importlib.util.find_spec(DELTA) if existing_module is None else existing_module.__spec__
     origin = None if spec is None else spec.origin
-    if present is None and origin is None:  # a folder of this name next to the script is no package
+    if existing_module is None and origin is None:  # no such module, or only a folder of this name next to the script
         return
-    if origin == __file__:  # this module is loaded again
+    if origin == __file__:  # make_delta_modules has made the module before
         return
     raise ImportError(
         f"spark_plugin.as_delta would make the module delta, and there is one at {origin}. Nothing was changed. Remove "
@@ -66,8 +66,8 @@ def _make_modules() -> None:
         {
             "tables": tables,
             "exceptions": exceptions,
-            "pip_utils": _module(f"{DELTA}.pip_utils", configure_spark_with_delta_pip=configure_spark_with_delta_pip),
-            "version": _module(f"{DELTA}.version", **release),
+            "pip_utils": _make_module(f"{DELTA}.pip_utils", configure_spark_with_delta_pip=configure_spark_with_delta_pip),
+            "version": _make_module(f"{DELTA}.version", **release),
             "connect": _make_package(
                 f"{DELTA}.connect", {"tables": tables, "exceptions": exceptions}, {"DeltaTable": tables.DeltaTable}
             ),
@@ -77,12 +77,14 @@ def _make_modules() -> None:
 
 
 def _make_package(name: str, modules: Mapping[str, ModuleType], public: Mapping[str, object]) -> ModuleType:
-    package = _module(name, is_package=True, **modules, **public, __all__=sorted(public), __doc__=__doc__)
+    """Make a package and put it and its modules into sys.modules. modules: its modules, by name. public: what it exports."""
+    package = _make_module(name, is_package=True, **modules, **public, __all__=sorted(public), __doc__=__doc__)
     sys.modules |= {name: package} | {f"{name}.{module_name}": module for module_name, module in modules.items()}
     return package
 
 
-def _module(name: str, *, is_package: bool = False, **members: object) -> ModuleType:
+def _make_module(name: str, *, is_package: bool = False, **members: object) -> ModuleType:
+    """Make a module with these members. Its origin is this file, by which _refuse_other_package recognizes it."""
     module = importlib.util.module_from_spec(ModuleSpec(name, None, origin=__file__, is_package=is_package))
     vars(module).update(members)
     return module

@@ -55,7 +55,7 @@ from delta_py.errors import (
     VersionsNotContiguousError,
 )
 from delta_py.storage.storage_errors import storage_error
-from spark_plugin.internals.pyspark_internals import message_without_stack, shown_as_raised, translate_exceptions
+from spark_plugin.internals.pyspark_internals import class_shown_by_pyspark, message_without_stack, translate_exceptions
 
 __all__ = [
     "ChangeDataFeedError",
@@ -132,7 +132,7 @@ _ILLEGAL_ARGUMENT = frozenset(
 )
 
 # The last line of a traceback, matched at the start of a line: messages break lines only before items (errors.readable).
-_RAISED = re.compile(
+_LAST_TRACEBACK_LINE = re.compile(
     r"^(?P<module>delta_py\.[\w.]+)\.(?P<name>\w+): \[(?P<condition>[A-Z0-9_.]+)\] (?P<message>[^\n]*(?:\n (?:- |[0-9])[^\n]*)*)"
     r"(?:\nSQLSTATE: (?P<state>[0-9A-Z]{5})$)?",
     re.MULTILINE,
@@ -141,28 +141,28 @@ _RAISED = re.compile(
 
 def delta_error_of(text: str) -> DeltaError | None:
     """Return the last error of delta_py in the text of a Python traceback that Spark passes on, or None if there is none."""
-    raised = list(_RAISED.finditer(text))
-    parts = raised[-1] if raised else None
-    cls = None if parts is None else getattr(sys.modules.get(parts["module"]), parts["name"], None)
-    if parts is None or not (isinstance(cls, type) and issubclass(cls, DeltaError)):
+    matches = list(_LAST_TRACEBACK_LINE.finditer(text))
+    match = matches[-1] if matches else None
+    cls = None if match is None else getattr(sys.modules.get(match["module"]), match["name"], None)
+    if match is None or not (isinstance(cls, type) and issubclass(cls, DeltaError)):
         return None
-    return cls(parts["message"].strip(), error_class=parts["condition"], sql_state=parts["state"])
+    return cls(match["message"].strip(), error_class=match["condition"], sql_state=match["state"])
 
 
-def translate(raised: PySparkException) -> PySparkException:
+def translate(spark_error: PySparkException) -> PySparkException:
     """Return the exception as one that is also a DeltaError if its text contains the traceback of one; otherwise return it
     unchanged."""
-    if isinstance(raised, DeltaError):
-        return raised
-    error = delta_error_of(message_without_stack(raised))
+    if isinstance(spark_error, DeltaError):
+        return spark_error
+    error = delta_error_of(message_without_stack(spark_error))
     if error is None:
-        return raised
-    cls = _combined_class(error, type(raised))
+        return spark_error
+    cls = _combined_class(error, type(spark_error))
     translated = cls.__new__(cls)
-    translated.__dict__.update(raised.__dict__)
+    translated.__dict__.update(spark_error.__dict__)
     translated.__dict__.update(error.__dict__)
     translated.args = error.args
-    return translated.with_traceback(raised.__traceback__)
+    return translated.with_traceback(spark_error.__traceback__)
 
 
 @contextmanager
@@ -185,11 +185,11 @@ def as_spark_raises() -> Iterator[None]:
 def _as_analysis_exception(error: DeltaError) -> PySparkException:
     """Return the error, with its attributes, as an exception that is an AnalysisException too."""
     cls = _combined_class(error, AnalysisException)
-    raised = cls.__new__(cls)
-    PySparkException.__init__(raised, message=str(error))
-    raised.__dict__.update(error.__dict__)
-    raised.args = error.args
-    return raised
+    exception = cls.__new__(cls)
+    PySparkException.__init__(exception, message=str(error))
+    exception.__dict__.update(error.__dict__)
+    exception.args = error.args
+    return exception
 
 
 _combined_classes: dict[tuple[type, ...], type[PySparkException]] = {}
@@ -197,7 +197,7 @@ _combined_classes: dict[tuple[type, ...], type[PySparkException]] = {}
 
 def _combined_class(error: DeltaError, spark: type[PySparkException]) -> type[PySparkException]:
     """Return the class that derives from the error's class and from Spark's. The same base classes give the same class."""
-    bases = _bases(error, shown_as_raised(spark))
+    bases = _bases(error, class_shown_by_pyspark(spark))
     combined_class = _combined_classes.get(bases)
     if combined_class is None:
         combined_class = _combined_classes[bases] = _make_class(type(error), bases)
@@ -217,17 +217,18 @@ def _bases(error: DeltaError, spark: type[PySparkException]) -> tuple[type, ...]
 
 
 def _make_class(delta: type[DeltaError], bases: tuple[type, ...]) -> Any:
-    """Make a class of these bases. Override Spark's own methods, which would name PYTHON_DATA_SOURCE_ERROR."""
+    """Return a new class of these base classes. It overrides Spark's own methods, which would report the error condition
+    PYTHON_DATA_SOURCE_ERROR."""
 
-    def condition(self: DeltaError) -> str:
+    def error_condition(self: DeltaError) -> str:
         return self.error_class
 
     namespace = {
         "__str__": lambda self: f"[{self.error_class}] {self.message}",
         # A pickle has the error of delta_py alone, because no module contains the class that is made here.
         "__reduce__": lambda self: (delta, (self.message,), {"error_class": self.error_class, "sql_state": self.sql_state}),
-        "getCondition": condition,
-        "getErrorClass": condition,
+        "getCondition": error_condition,
+        "getErrorClass": error_condition,
         "getSqlState": lambda self: self.sql_state,
         "getMessage": lambda self: f"[{self.error_class}] {self.message}",
         "getMessageParameters": lambda self: dict(self.message_parameters),

@@ -18,15 +18,15 @@ from spark_plugin.source.commands import carry_out, open_target
 
 
 def run_command(spark: Any, table: TablePath, name: str, arguments: Mapping[str, Any]) -> Any:
-    """Run a command (commands.py) on a table and return its result. Over Spark Connect the result is None: there the command
-    travels as an option of a write without rows."""
+    """Run a command of source/commands.py on a table and return its result. name: of the command. Over Spark Connect the result
+    is None: there the command travels as an option of a write without rows, and a write returns nothing."""
     if adapter_of(spark).is_driver:
         with as_spark_raises():
             result = carry_out(open_target(table.url, table.storage_options(spark), name), name, arguments)
         refresh_cached(spark, None, table.url)
         return result
-    text = json.dumps({"name": name, "arguments": arguments})
+    command = json.dumps({"name": name, "arguments": arguments})
     writer = spark.createDataFrame([], "nothing int").write.format(FORMAT).mode("append").options(**table.storage)
-    writer = writer.options(**private(spark, {COMMAND: text, SESSION: write_settings(spark, table.url)}))
+    writer = writer.options(**private(spark, {COMMAND: command, SESSION: write_settings(spark, table.url)}))
     original(type(writer), "save")(writer, table.url)
     return None

@@ -48,8 +48,8 @@ def metadata_value(schema: spark.StructType, key: str) -> str | None:
 
 def without_metadata(schema: spark.StructType, key: str) -> spark.StructType:
     """Return the schema without the entry in any field."""
-    remaining = [{k: v for k, v in (f.metadata or {}).items() if k != key} for f in schema.fields]
-    fields = zip(schema.fields, remaining, strict=True)
+    remaining_metadata = [{name: text for name, text in (f.metadata or {}).items() if name != key} for f in schema.fields]
+    fields = zip(schema.fields, remaining_metadata, strict=True)
     return spark.StructType([spark.StructField(f.name, f.dataType, f.nullable, metadata) for f, metadata in fields])
 
 
@@ -77,7 +77,7 @@ def to_spark_schema(schema: StructType) -> spark.StructType:
     does not have."""
     try:
         return _parse(schema)
-    except _UNKNOWN_TYPE:
+    except _UNKNOWN_TYPE_ERRORS:
         for field in schema.fields:
             _check_type(field)  # raises the error that names the column
         raise
@@ -95,43 +95,49 @@ def from_spark_schema(schema: spark.StructType) -> StructType:
 
 
 def spark_type(kind: DataType) -> spark.DataType:
+    """Convert one type; raises the same as to_spark_schema."""
     return to_spark_schema(StructType((StructField("c", kind),))).fields[0].dataType
 
 
 def delta_type(kind: spark.DataType) -> DataType:
+    """Convert one type; raises the same as from_spark_schema."""
     return from_spark_schema(spark.StructType([spark.StructField("c", kind)])).fields[0].data_type
 
 
 # What pyspark raises for a type that it does not know.
-_UNKNOWN_TYPE = (PySparkException, ValueError, KeyError)
+_UNKNOWN_TYPE_ERRORS = (PySparkException, ValueError, KeyError)
 
 
 def _parse(schema: StructType) -> spark.StructType:
-    return spark.StructType.fromJson(orjson.loads(schema_to_json(_public(schema))))
+    return spark.StructType.fromJson(orjson.loads(schema_to_json(_without_log_metadata(schema))))
 
 
-def _public(data_type: Any) -> Any:
-    """Return the type without the log's own field metadata, at any depth."""
+def _without_log_metadata(data_type: Any) -> Any:
+    """Return the type as a DataFrame may have it: without the field metadata that belongs to the log, at any depth, and with
+    geospatial types that this Spark has."""
     match data_type:
         case StructType(fields):
-            return StructType(tuple(StructField(f.name, _public(f.data_type), f.nullable, _public_metadata(f)) for f in fields))
+            return StructType(
+                tuple(StructField(f.name, _without_log_metadata(f.data_type), f.nullable, _public_metadata(f)) for f in fields)
+            )
         case ArrayType(element, contains_null):
-            return ArrayType(_public(element), contains_null)
+            return ArrayType(_without_log_metadata(element), contains_null)
         case MapType(key, value, contains_null):
-            return MapType(_public(key), _public(value), contains_null)
+            return MapType(_without_log_metadata(key), _without_log_metadata(value), contains_null)
         case GeospatialType():
-            return _shape(data_type)
+            return _spark_geospatial_type(data_type)
     return data_type
 
 
-def _shape(kind: GeospatialType) -> DataType:
-    """Return Spark's type. If this Spark has no type with such a CRS and algorithm, return binary, which holds WKB."""
+def _spark_geospatial_type(kind: GeospatialType) -> DataType:
+    """Return the type in Spark's spelling. If this Spark has no type with this coordinate system (CRS) and algorithm, return
+    binary: the values are WKB, the standard binary form of shapes."""
     algorithm = "" if kind.algorithm is None else f", {kind.algorithm.upper()}"
     text = f"{kind.kind}({kind.crs}{algorithm})"
     field = {"name": "shape", "type": text, "nullable": True, "metadata": {}}
     try:
         type_of_spark: Any = spark.StructType.fromJson({"type": "struct", "fields": [field]}).fields[0].dataType
-    except _UNKNOWN_TYPE:
+    except _UNKNOWN_TYPE_ERRORS:
         return BINARY
     return replace(kind, text=text) if type_of_spark.srid == kind.srid else BINARY
 
@@ -147,9 +153,10 @@ def _public_metadata(field: StructField) -> dict[str, Any]:
 
 
 def _check_type(field: StructField) -> None:
+    """Raise UnsupportedOperationError, which names the column, if Spark does not have the column's type."""
     try:
         _parse(StructType((field,)))
-    except _UNKNOWN_TYPE as error:
+    except _UNKNOWN_TYPE_ERRORS as error:
         raise UnsupportedOperationError(
             f"Column {field.name} has the type {type_name(field.data_type)}, which this Spark does not know. Leave it out with "
             "option('columns', '...').",
@@ -162,7 +169,7 @@ _NOT_STORABLE = (spark.UserDefinedType, spark.AnsiIntervalType, spark.CalendarIn
 
 def is_storable(kind: spark.DataType) -> bool:
     """Whether a Delta table can hold values of the type."""
-    return not _any_type(kind, lambda one: isinstance(one, _NOT_STORABLE))
+    return not _any_type(kind, lambda part: isinstance(part, _NOT_STORABLE))
 
 
 def _check_storable(field: spark.StructField) -> None:
@@ -177,6 +184,7 @@ def _check_storable(field: spark.StructField) -> None:
 
 
 def _any_type(kind: spark.DataType, test: Callable[[spark.DataType], bool]) -> bool:
+    """Return whether the type, or any type inside of it, passes the test."""
     if test(kind):
         return True
     match kind:
@@ -199,7 +207,7 @@ def check_requested(offered: StructType, requested: StructType) -> None:
     offered: the same columns of the table, in the same order. Raises SchemaMismatchError naming the column and both types.
     """
     for offered_field, requested_field in zip(offered.fields, requested.fields, strict=True):
-        if not _fits(offered_field.data_type, requested_field.data_type):
+        if not _can_return_as(offered_field.data_type, requested_field.data_type):
             raise SchemaMismatchError(
                 f"Column {requested_field.name} was asked for as {type_name(requested_field.data_type)}, and the table has it as "
                 f"{type_name(offered_field.data_type)}. Leave .schema(...) out, or give the table's types, and cast "
@@ -214,16 +222,23 @@ def check_requested(offered: StructType, requested: StructType) -> None:
             )
 
 
-def _fits(offered_type: DataType, requested_type: DataType) -> bool:
-    """Whether rows of one type can be returned as the other."""
+def _can_return_as(offered_type: DataType, requested_type: DataType) -> bool:
+    """Whether values of the offered type can be returned as the requested type: the types are the same, except that names of
+    fields may differ in case, and that the requested type may allow more nulls."""
     match offered_type, requested_type:
         case StructType(offered), StructType(requested):
             return len(offered) == len(requested) and all(
-                a.name.lower() == b.name.lower() and b.nullable >= a.nullable and _fits(a.data_type, b.data_type)
-                for a, b in zip(offered, requested, strict=True)
+                offered_field.name.lower() == requested_field.name.lower()
+                and requested_field.nullable >= offered_field.nullable
+                and _can_return_as(offered_field.data_type, requested_field.data_type)
+                for offered_field, requested_field in zip(offered, requested, strict=True)
             )
         case ArrayType(offered_element, offered_null), ArrayType(requested_element, requested_null):
-            return requested_null >= offered_null and _fits(offered_element, requested_element)
+            return requested_null >= offered_null and _can_return_as(offered_element, requested_element)
         case MapType(offered_key, offered_value, offered_null), MapType(requested_key, requested_value, requested_null):
-            return requested_null >= offered_null and _fits(offered_key, requested_key) and _fits(offered_value, requested_value)
+            return (
+                requested_null >= offered_null
+                and _can_return_as(offered_key, requested_key)
+                and _can_return_as(offered_value, requested_value)
+            )
     return offered_type == requested_type

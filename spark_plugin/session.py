@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 ForBatch: TypeAlias = "Callable[[DataFrame, int], None]"
 
 _log = logging.getLogger("pydelta")
-_checked: set[str] = set()  # the Python programs that _check_workers has looked at
-_jars: WeakKeyDictionary[SparkSession, Jar] = WeakKeyDictionary()
+_checked_programs: set[str] = set()  # the Python programs that _check_workers has looked at
+_jars: WeakKeyDictionary[SparkSession, Jar] = WeakKeyDictionary()  # as _jar_of has determined them
 
 
 def register(spark: SparkSession, catalogs: Mapping[str, Mapping[str, str]] | None = None) -> None:
@@ -76,7 +76,8 @@ def register(spark: SparkSession, catalogs: Mapping[str, Mapping[str, str]] | No
         register_catalogs(spark, catalogs)
     uploads_first = connect and not is_registered(spark) and not has_catalog_of_delta_spark(spark)
     if uploads_first:
-        _upload(spark, jar)  # its classes take the source without a warning, and say whether delta-spark is there
+        # With our classes the server registers the source without a warning, and tells whether it has delta-spark's classes.
+        _upload(spark, jar)
     register_source(spark)
     if look_for_delta_spark(spark):
         drop_settings_of_delta_spark(spark)
@@ -99,11 +100,12 @@ def register(spark: SparkSession, catalogs: Mapping[str, Mapping[str, str]] | No
         register_second_name(spark, DELTA)
     sql_router.install(spark)
     if connect and CLIENTS_CLONE_SESSIONS:
-        wrap(type(spark), "cloneSession", _cloning)
+        wrap(type(spark), "cloneSession", _wrap_clone_session)
 
 
 def _upload(spark: SparkSession, jar: Jar) -> None:
-    """Give the session's server our classes, and switch off what does not work there if they are for an older Spark."""
+    """Send the jar to the session's server. If it was made for an older Spark than the server's, disable what does not work
+    there."""
     if uploaded.install(spark) and jar.is_for_older_spark:
         switch_off_what_fails(spark, uploaded.link_problems(spark))
 
@@ -118,12 +120,13 @@ def _jar_of(spark: SparkSession) -> Jar:
         except MissingJarError as error:
             if not error.has_sources:
                 raise
-            _jars[spark] = _built_jar(version, error)
+            _jars[spark] = _build_jar(version, error)
     return _jars[spark]
 
 
-def _built_jar(version: str, missing: MissingJarError) -> Jar:
-    """Build a missing jar for a session of this version of Spark, if that is the version of this Python's pyspark."""
+def _build_jar(version: str, missing: MissingJarError) -> Jar:
+    """Build a missing jar for a session of this version of Spark, if that is the version of this Python's pyspark. missing: the
+    error that reported it. Raises MissingJarError if there is still no jar for this version."""
     try:
         _log.info("Built %s", build())
     except BuildError as error:
@@ -141,7 +144,7 @@ def register_clone(clone: SparkSession, nonce: str, catalogs: Mapping[str, str])
 
 def unpickle_before_batch_functions(value: object) -> None:
     """Send the value to the processes in which a Spark Connect server runs functions of foreachBatch. They unpickle it before the
-    function, which may need what that does."""
+    user's function, which may need an effect of unpickling the value, such as modules that it makes."""
     _unpickled_before_functions.append(value)
 
 
@@ -149,8 +152,9 @@ _unpickled_before_functions: list[object] = []
 
 
 def _in_clones(spark: SparkSession, function: ForBatch) -> ForBatch:
-    """Wrap the function of foreachBatch. A Spark Connect server runs it in a separate process, since Spark 4.3 in a clone of the
-    client's session. The wrapper registers that clone like the original session."""
+    """Return the user's function of foreachBatch, or a function that Spark gets in its place. A Spark Connect server runs it in a
+    separate process, since Spark 4.3 in a clone of the client's session. The function registers that clone like the original
+    session, and then calls the user's."""
     if adapter_of(spark).is_driver or not is_registered(spark):
         return function
     return partial(_in_clone, tuple(_unpickled_before_functions), nonce_of(spark), registered_settings(spark), function)
@@ -164,8 +168,9 @@ def _in_clone(
     function(batch, number)
 
 
-def _cloning(original: Method) -> Method:
-    """A clone of a Spark Connect session gets here what it has on the server. Only the JVM clones classic sessions."""
+def _wrap_clone_session(original: Method) -> Method:
+    """Return a `cloneSession` of Spark Connect that also registers the clone in this process; on the server the clone has our
+    source already. Classic sessions are cloned by the JVM alone."""
 
     def clone_session(self: Any, *args: Any, **kwargs: Any) -> Any:
         clone = original(self, *args, **kwargs)
@@ -178,12 +183,13 @@ def _cloning(original: Method) -> Method:
 
 
 def _check_workers(spark: SparkSession) -> None:
-    """Spark runs Python sources in separate processes. Warn if these cannot import our packages."""
+    """Warn, once for each program, if the Python program of Spark's workers cannot import our packages. Spark runs Python sources
+    in such separate processes."""
     python = str(getattr(spark.sparkContext, "pythonExec", "python3"))
     program = shutil.which(python)
-    if python in _checked or program == sys.executable:
+    if python in _checked_programs or program == sys.executable:
         return
-    _checked.add(python)
+    _checked_programs.add(python)
     problem = "there is no such program" if program is None else _import_problem(program)
     if problem is not None:
         _log.warning(

@@ -21,28 +21,29 @@ from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.private import signed
 from spark_plugin.options.registered_catalogs import registered_settings, remember, settings_of_process
 
-# Classic sessions of one process share it: another session may use a frame (foreachBatch has a copy of its session).
-_OF_PROCESS = secrets.token_hex(16)
+# The nonce of all classic sessions of this process: another session may use a frame, as foreachBatch does with a copy of its
+# session.
+_PROCESS_NONCE = secrets.token_hex(16)
 _registered: set[str] = set()
 _second_names: set[tuple[str, str]] = set()  # session id, name
 _nonces: dict[str, str] = {}  # of clones of Spark Connect sessions, by session id
 
 
 def register_source(spark: Any) -> None:
-    """Register the source with a session, in place of the one that Spark finds by itself."""
-    identity = adapter_of(spark).session_id
-    if identity not in _registered:
+    """Register the source with a session, once, in place of the one that Spark finds by itself and that has no nonce."""
+    session_id = adapter_of(spark).session_id
+    if session_id not in _registered:
         adapter_of(spark).register_source(_source_of(spark))
-        _registered.add(identity)
+        _registered.add(session_id)
 
 
 def register_catalogs(spark: Any, catalogs: Mapping[str, Mapping[str, str]]) -> None:
     """Let the session's source know these catalogs when it is registered next. catalogs: as in registered_catalogs.remember, and
     it raises the same."""
     remember(spark, catalogs)
-    identity = adapter_of(spark).session_id
-    _registered.discard(identity)
-    _second_names.difference_update({key for key in _second_names if key[0] == identity})
+    session_id = adapter_of(spark).session_id
+    _registered.discard(session_id)
+    _second_names.difference_update({key for key in _second_names if key[0] == session_id})
 
 
 def register_second_name(spark: Any, name: str) -> None:
@@ -73,12 +74,13 @@ def is_registered(spark: Any) -> bool:
 
 
 def take_over(clone: Any, nonce: str) -> bool:
-    """Do the same for a clone whose origin is a session of another process. Returns False if it was done before."""
-    identity = adapter_of(clone).session_id
-    if identity in _registered:
+    """Give a clone of a Spark Connect session the nonce of its origin, which may be a session of another process. Returns False,
+    and does nothing, if the clone is registered already."""
+    session_id = adapter_of(clone).session_id
+    if session_id in _registered:
         return False
-    _nonces[identity] = nonce
-    _registered.add(identity)
+    _nonces[session_id] = nonce
+    _registered.add(session_id)
     return True
 
 
@@ -87,14 +89,14 @@ def nonce_of(spark: Any) -> str:
     server know. Each client process, such as one that runs foreachBatch, derives the same nonce."""
     adapter = adapter_of(spark)
     if adapter.is_driver:
-        return _OF_PROCESS
-    identity = adapter.session_id
-    return _nonces.get(identity) or hashlib.sha256(f"pydelta {identity}".encode()).hexdigest()
+        return _PROCESS_NONCE
+    session_id = adapter.session_id
+    return _nonces.get(session_id) or hashlib.sha256(f"pydelta {session_id}".encode()).hexdigest()
 
 
 def source_of_process() -> type[DeltaSource]:
     """Return the source of the classic sessions of this process."""
-    return source_with(_OF_PROCESS, tuple(sorted(settings_of_process().items())))
+    return source_with(_PROCESS_NONCE, tuple(sorted(settings_of_process().items())))
 
 
 def _source_of(spark: Any) -> type[DeltaSource]:
@@ -103,8 +105,8 @@ def _source_of(spark: Any) -> type[DeltaSource]:
 
 @cache
 def source_with(nonce: str, catalogs: tuple[tuple[str, str], ...] = ()) -> type[DeltaSource]:
-    """Return a class that no module contains, so that it is pickled by value. One class per nonce and catalogs: pickles of two
-    would differ."""
+    """Return a DeltaSource with this nonce and these catalogs. No module contains the class, so it is pickled by value. The cache
+    returns the same class each time, because pickles of two equal classes would differ."""
     attributes = {"nonce": nonce, "catalogs": dict(catalogs), "__qualname__": "DeltaSource.with_nonce"}
     return type(DeltaSource.__name__, (DeltaSource,), attributes)
 

@@ -98,6 +98,7 @@ def read_limit_of_json(text: str) -> ReadLimit:
 # ---------------------------------------------------------------- SQL
 
 
+# Clauses of Spark 4.2: a pattern that finds the clause, its name for messages, and what to use in older versions.
 _NEWER_CLAUSES = (
     (re.compile(r"\bCHANGES\s+FROM\b", re.IGNORECASE), "CHANGES FROM", "the function table_changes or the option readChangeFeed"),
     (re.compile(r"\bREPLACE\s+USING\b", re.IGNORECASE), "INSERT ... REPLACE USING", "the option replaceUsing of a write"),
@@ -118,13 +119,14 @@ def hint_at_newer_clause(text: str, version: str) -> str | None:
     """
     if minor_version(version) >= (4, 2):
         return None
-    for clause, name, instead in _NEWER_CLAUSES:
+    for clause, name, alternative in _NEWER_CLAUSES:
         if clause.search(text):
-            return f"{name} came with Spark 4.2, and this is Spark {version}. Use {instead}."
+            return f"{name} came with Spark 4.2, and this is Spark {version}. Use {alternative}."
     return None
 
 
 _QUOTED_OR_BUILTIN = re.compile(r"'[^']*'|`(?:[^`]|``)*`|system\.builtin\.`(\w+)`", re.ASCII)
+# How DESCRIBE FUNCTION begins the line with the class of one of Spark's own functions.
 _CLASSES_OF_BUILTINS = "Class: org.apache.spark.sql.catalyst.expressions."
 
 
@@ -140,8 +142,8 @@ def resolvable_rule_text(spark: Any, text: str) -> str:
     if not names or minor_version(spark.version) >= (4, 2):
         return text
     for name in names:
-        described = [row[0] for row in spark.sql(f"DESCRIBE FUNCTION `{name}`").collect()]
-        if not any(line.startswith(_CLASSES_OF_BUILTINS) for line in described):
+        description_lines = [row[0] for row in spark.sql(f"DESCRIBE FUNCTION `{name}`").collect()]
+        if not any(line.startswith(_CLASSES_OF_BUILTINS) for line in description_lines):
             raise UnsupportedOperationError(
                 f"The session has registered a function {name}, and a rule or a default of the table needs Spark's own function "
                 f"of that name. Spark {spark.version} cannot tell them apart; Spark 4.2 can. Nothing was written. Register the "
@@ -207,6 +209,6 @@ CAPABILITIES = (
 def capability_table() -> str:
     """Return CAPABILITIES as a Markdown table, with a column for each supported minor version."""
     heads = ["", *(f"Spark {major}.{minor}" for major, minor in SUPPORTED)]
-    rows = [[each.text, *(each.without.get(version, "yes") for version in SUPPORTED)] for each in CAPABILITIES]
+    rows = [[capability.text, *(capability.without.get(version, "yes") for version in SUPPORTED)] for capability in CAPABILITIES]
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in lines)

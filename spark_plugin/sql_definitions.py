@@ -28,19 +28,20 @@ class ParsedQuery:
         self._node = node
 
     def frame(self) -> DataFrame:
-        """Raises AnalysisException for names that do not exist."""
+        """Return the rows of the query. Raises AnalysisException for names that do not exist."""
         return self._plan.internals.frame(self._node)
 
     def width(self) -> int | None:
-        """How many values a row of VALUES, or the list of a SELECT, has; None if only the analysis can tell."""
+        """Return how many values a row of VALUES, or the list of a SELECT, has; None if only Spark's analysis can tell, as for
+        `*`."""
         listing = self._listing()
         match str(listing.nodeName()):
             case "UnresolvedInlineTable":
                 return int(listing.rows().apply(0).length())
             case "Project":
-                listed = items(listing.projectList())
-                has_star = any(str(expression.nodeName()).startswith("UnresolvedStar") for expression in listed)
-                return None if has_star else len(listed)
+                expressions = items(listing.projectList())
+                has_star = any(str(expression.nodeName()).startswith("UnresolvedStar") for expression in expressions)
+                return None if has_star else len(expressions)
         return None
 
     def with_defaults(self, default_of: Callable[[int], str]) -> ParsedQuery:
@@ -49,39 +50,44 @@ class ParsedQuery:
         internals, listing = self._plan.internals, self._listing()
         catalyst = internals.jvm.org.apache.spark.sql.catalyst
 
-        def replaced(number: int, expression: Any) -> Any:
+        def replace_default(number: int, expression: Any) -> Any:
             return internals.parsed_expression(default_of(number)) if _is_default(expression) else expression
 
         match str(listing.nodeName()):
             case "UnresolvedInlineTable":
-                rows = [internals.sequence([replaced(*pair) for pair in enumerate(items(row))]) for row in items(listing.rows())]
+                rows = [
+                    internals.sequence([replace_default(*pair) for pair in enumerate(items(row))])
+                    for row in items(listing.rows())
+                ]
                 return self._with_listing(catalyst.analysis.UnresolvedInlineTable(listing.names(), internals.sequence(rows)))
             case "Project":
-                listed = list(enumerate(items(listing.projectList())))
-                if not any(_is_default(expression) for _, expression in listed) or self._selects_default(listing.child()):
+                numbered_expressions = list(enumerate(items(listing.projectList())))
+                has_default_word = any(_is_default(expression) for _, expression in numbered_expressions)
+                if not has_default_word or self._selects_default(listing.child()):
                     return self
-                named = [
-                    internals.named_by_analyzer(replaced(number, expression)) if _is_default(expression) else expression
-                    for number, expression in listed
+                select_list = [
+                    internals.named_by_analyzer(replace_default(number, expression)) if _is_default(expression) else expression
+                    for number, expression in numbered_expressions
                 ]
-                return self._with_listing(catalyst.plans.logical.Project(internals.sequence(named), listing.child()))
+                return self._with_listing(catalyst.plans.logical.Project(internals.sequence(select_list), listing.child()))
         return self
 
     def _listing(self) -> Any:
         """Return the node that lists the values. LIMIT, OFFSET and ORDER BY above it do not change the values."""
         node = self._node
-        while str(node.nodeName()) in _KEEPING_COLUMNS:
+        while str(node.nodeName()) in _NODES_THAT_KEEP_COLUMNS:
             node = node.child()
         return node
 
     def _with_listing(self, listing: Any) -> ParsedQuery:
-        return ParsedQuery(self._plan, self._rebuilt(self._node, listing))
+        """Return the query with another node in place of the one that lists the values."""
+        return ParsedQuery(self._plan, self._replace_listing(self._node, listing))
 
-    def _rebuilt(self, node: Any, listing: Any) -> Any:
+    def _replace_listing(self, node: Any, listing: Any) -> Any:
         """Return the plan `node` with another node in place of the one that lists the values."""
-        if str(node.nodeName()) not in _KEEPING_COLUMNS:
+        if str(node.nodeName()) not in _NODES_THAT_KEEP_COLUMNS:
             return listing
-        return node.withNewChildren(self._plan.internals.sequence([self._rebuilt(node.child(), listing)]))
+        return node.withNewChildren(self._plan.internals.sequence([self._replace_listing(node.child(), listing)]))
 
     def _selects_default(self, rows: Any) -> bool:
         """Return whether the rows have a column named DEFAULT. As in Spark, such a column takes precedence."""
@@ -90,7 +96,7 @@ class ParsedQuery:
         return has_default(self._plan.internals.frame(rows))
 
 
-_KEEPING_COLUMNS = ("GlobalLimit", "LocalLimit", "Offset", "Sort")
+_NODES_THAT_KEEP_COLUMNS = ("GlobalLimit", "LocalLimit", "Offset", "Sort")
 
 
 def has_default(frame: DataFrame) -> bool:
@@ -99,6 +105,7 @@ def has_default(frame: DataFrame) -> bool:
 
 
 def _is_default(expression: Any) -> bool:
+    """Return whether the expression is the word DEFAULT alone."""
     if str(expression.nodeName()) != "UnresolvedAttribute":
         return False
     parts = items(expression.nameParts())
@@ -110,6 +117,8 @@ def _is_default(expression: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ParsedIdentity:
+    """GENERATED ... AS IDENTITY. by_default: BY DEFAULT, so that rows may have their own values; otherwise ALWAYS."""
+
     start: int
     step: int
     by_default: bool
@@ -117,7 +126,7 @@ class ParsedIdentity:
 
 @dataclass(frozen=True, slots=True)
 class ParsedColumn:
-    """default, generated: SQL as it was written."""
+    """A column of a definition. default, generated: SQL as the statement has it; None if there is none."""
 
     name: str
     data_type: DataType
@@ -190,7 +199,7 @@ def parsed_definition(plan: ParsedPlan) -> ParsedDefinition | None:
         transforms=transforms,
         location=_optional(spec.location()),
         comment=_optional(spec.comment()),
-        properties=_texts(spec.properties()),
+        properties=_text_map(spec.properties()),
         options=tuple(str(pair._1()) for pair in items(spec.optionExpression().options())),
         constraints=tuple(map(_constraint, items(spec.constraints()))),
         stored_as=bool(spec.serde().isDefined()),
@@ -223,21 +232,22 @@ def _sql_text(generated: Any) -> str:
 
 
 def _partitioning(transforms: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...] | None, tuple[str, ...]]:
-    """Return the columns to partition by, the columns to cluster by, and all other transforms."""
+    """Return the columns to partition by, the columns to cluster by (None without CLUSTER BY), and all other transforms as
+    text."""
     columns: list[str] = []
     clustering, other_transforms = None, []
     for transform in transforms:
         match str(transform.name()):
             case "identity":
-                columns.extend(".".join(path) for path in _paths(transform))
+                columns.extend(".".join(path) for path in _column_paths(transform))
             case "cluster_by" | "temp_cluster_by":  # delta-spark's parser uses the latter
-                clustering = tuple(map(joined_name, _paths(transform)))
+                clustering = tuple(map(joined_name, _column_paths(transform)))
             case _:
                 other_transforms.append(str(transform.toString()))
     return tuple(columns), clustering, tuple(other_transforms)
 
 
-def _paths(transform: Any) -> list[tuple[str, ...]]:
+def _column_paths(transform: Any) -> list[tuple[str, ...]]:
     """Return the transform's arguments, which are all columns. py4j does not find `references` if the class has it only from its
     interface."""
     return [tuple(map(str, argument.fieldNames())) for argument in transform.arguments()]
@@ -251,7 +261,7 @@ def text_or_none(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def _texts(scala_map: Any) -> dict[str, str]:
+def _text_map(scala_map: Any) -> dict[str, str]:
     return {str(pair._1()): str(pair._2()) for pair in items(scala_map.toSeq())}
 
 
@@ -260,17 +270,17 @@ def _texts(scala_map: Any) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ParsedAlteration:
-    """parts: of the table's name. method: a method of DeltaTable, or `truncate`. arguments, more: its positional and its keyword
-    arguments."""
+    """A statement that changes a table, as a call. parts: of the table's name. method: a method of DeltaTable, or `truncate`.
+    arguments, keyword_arguments: those of the method."""
 
     parts: tuple[str, ...]
     method: str
     arguments: tuple[Any, ...] = ()
-    more: Mapping[str, Any] = field(default_factory=dict)
+    keyword_arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def present(self) -> tuple[str, ...]:
-        """The names of columns and fields that must exist."""
+    def required_names(self) -> tuple[str, ...]:
+        """The names, as SQL text, of columns and fields that the table must have already."""
         match self.method, self.arguments:
             case "renameColumn", (name, _):
                 return (name,)
@@ -280,33 +290,35 @@ class ParsedAlteration:
 
 
 def parsed_alteration(plan: ParsedPlan) -> ParsedAlteration | None:
-    """Return None for another statement."""
-    called = _called_for(plan)
-    parts = None if called is None else plan.name_parts(plan.node.table())
-    if called is None or parts is None:
+    """Return the change that an ALTER TABLE, COMMENT ON or TRUNCATE makes. None for another statement, and for one whose target
+    is not the name of a table."""
+    method_call = _method_call_of(plan)
+    parts = None if method_call is None else plan.name_parts(plan.node.table())
+    if method_call is None or parts is None:
         return None
-    method, arguments, more = called
-    return ParsedAlteration(parts, method, arguments, more)
+    method, arguments, keyword_arguments = method_call
+    return ParsedAlteration(parts, method, arguments, keyword_arguments)
 
 
-def _called_for(plan: ParsedPlan) -> tuple[str, tuple[Any, ...], Mapping[str, Any]] | None:
+def _method_call_of(plan: ParsedPlan) -> tuple[str, tuple[Any, ...], Mapping[str, Any]] | None:
     """Return the method of DeltaTable that does the same as the statement, or `truncate`, with its positional and its keyword
     arguments; None for another statement."""
     node = plan.node
     match plan.kind:
         case "AddColumns":
-            return "addColumns", ([_new_column(column) for column in items(node.columnsToAdd())],), {}
+            return "addColumns", ([_add_arguments(column) for column in items(node.columnsToAdd())],), {}
         case "ReplaceColumns":
-            return "replaceColumns", ([_replaced_column(column) for column in items(node.columnsToAdd())],), {}
+            return "replaceColumns", ([_replacement_column(column) for column in items(node.columnsToAdd())],), {}
         case "RenameColumn":
-            return "renameColumn", (_path(node.column()), str(node.newName())), {}
+            return "renameColumn", (_column_sql(node.column()), str(node.newName())), {}
         case "DropColumns":
-            names = [_path(column) for column in items(node.columnsToDrop())]
+            names = [_column_sql(column) for column in items(node.columnsToDrop())]
             return "dropColumns", (names,), {"ifExists": bool(node.ifExists())}
         case "AlterColumns":
-            return "alterColumns", ({_path(change.column()): _change(change) for change in items(node.specs())},), {}
+            changes = {_column_sql(change.column()): _alter_arguments(change) for change in items(node.specs())}
+            return "alterColumns", (changes,), {}
         case "SetTableProperties":
-            return "setProperties", (_texts(node.properties()),), {}
+            return "setProperties", (_text_map(node.properties()),), {}
         case "UnsetTableProperties":  # Spark does not pass IF EXISTS to catalogs: delta-spark assumes it
             return "unsetProperties", ([str(key) for key in items(node.propertyKeys())],), {"ifExists": True}
         case "CommentOnTable":
@@ -316,7 +328,7 @@ def _called_for(plan: ParsedPlan) -> tuple[str, tuple[Any, ...], Mapping[str, An
     return None
 
 
-def _new_column(node: Any) -> dict[str, Any]:
+def _add_arguments(node: Any) -> dict[str, Any]:
     """Return the arguments of DeltaTable.addColumns for one column."""
     within = [*items(node.path().get().name())] if node.path().isDefined() else []
     default = node.default()
@@ -326,17 +338,18 @@ def _new_column(node: Any) -> dict[str, Any]:
         "nullable": bool(node.nullable()),
         "comment": _optional(node.comment()),
         "default": str(default.get().originalSQL()) if default.isDefined() else None,
-        **_place(node.position()),
+        **_position_argument(node.position()),
     }
 
 
-def _replaced_column(node: Any) -> StructField:
+def _replacement_column(node: Any) -> StructField:
+    """Return a column of REPLACE COLUMNS."""
     comment = _optional(node.comment())
     metadata = {} if comment is None else {"comment": comment}
     return StructField(str(node.colName()), data_type_of(node), bool(node.nullable()), metadata)
 
 
-def _change(node: Any) -> dict[str, Any]:
+def _alter_arguments(node: Any) -> dict[str, Any]:
     """Return the arguments of DeltaTable.alterColumns for one column."""
     kind, nullable, default = node.newDataType(), node.newNullability(), node.newDefaultExpression()
     return {
@@ -345,19 +358,19 @@ def _change(node: Any) -> dict[str, Any]:
         "comment": _optional(node.newComment()),
         "default": str(default.get().originalSQL()) if default.isDefined() else None,
         "dropDefault": bool(node.dropDefault()),
-        **_place(node.newPosition()),
+        **_position_argument(node.newPosition()),
     }
 
 
-def _place(position: Any) -> dict[str, Any]:
+def _position_argument(position: Any) -> dict[str, Any]:
     """Return the argument `first` or `after` for a column's position; none if the statement states no position."""
     if not position.isDefined():
         return {}
-    place = position.get().position()
-    return {"first": True} if str(place.toString()) == "FIRST" else {"after": str(place.column())}
+    java_position = position.get().position()
+    return {"first": True} if str(java_position.toString()) == "FIRST" else {"after": str(java_position.column())}
 
 
-def _path(column: Any) -> str:
+def _column_sql(column: Any) -> str:
     """Return a column's name as SQL text."""
     return ".".join(quoted(str(part)) for part in items(column.name()))
 
@@ -374,14 +387,14 @@ def shown_table(plan: ParsedPlan) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class ParsedPartitions:
-    """parts: of the table's name. values: of PARTITION, by column, as text."""
+    """A SHOW PARTITIONS. parts: of the table's name. values: of PARTITION, by column, as text; empty without PARTITION."""
 
     parts: tuple[str, ...]
     values: Mapping[str, str | None]
 
 
 def parsed_partitions(plan: ParsedPlan) -> ParsedPartitions | None:
-    """Return None for another statement, and for one whose target is not the name of a table."""
+    """Return what a SHOW PARTITIONS asks for. None for another statement, and for one whose target is not the name of a table."""
     parts = plan.name_parts(plan.node.table()) if plan.kind == "ShowPartitions" else None
     if parts is None:
         return None
@@ -395,7 +408,8 @@ def parsed_partitions(plan: ParsedPlan) -> ParsedPartitions | None:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLikeness:
-    """parts, source: of the names of the new table, and of the table it copies. provider: None if the statement names none."""
+    """A CREATE TABLE ... LIKE. parts: of the new table's name. source: the parts of the name of the table whose definition it
+    copies. provider: None if the statement names none."""
 
     parts: tuple[str, ...]
     source: tuple[str, ...]
@@ -411,7 +425,8 @@ class ParsedLikeness:
 
 
 def parsed_likeness(plan: ParsedPlan) -> ParsedLikeness | None:
-    """Return None for another statement, for one whose names are unknown, and for one with a format of Hive (STORED AS)."""
+    """Return the CREATE TABLE ... LIKE. None for another statement, for one whose target or source is not the name of a table,
+    and for one with a format of Hive (STORED AS)."""
     node, location = plan.node, None
     match plan.kind:
         case "CreateTableLike":
@@ -426,7 +441,7 @@ def parsed_likeness(plan: ParsedPlan) -> ParsedLikeness | None:
             return None
     if parts is None or source is None or of_hive:
         return None
-    provider, properties = _optional(node.provider()), _texts(node.properties())
+    provider, properties = _optional(node.provider()), _text_map(node.properties())
     return ParsedLikeness(parts, source, provider, location, properties, bool(node.ifNotExists()))
 
 

@@ -2,7 +2,7 @@
 
     plan = SqlInternals(spark).parsed("DELETE FROM t AS x WHERE x.id = :id", {"id": 3})
     plan.kind, plan.target()                            # "DeleteFromTable", ParsedTarget(("t",), "x")
-    change = plan.deleted()
+    change = plan.as_delete()
 
 No name is resolved here: the code that uses Columns and the plans of frames resolves their names. Over Spark Connect there is no
 parser.
@@ -36,7 +36,7 @@ Assignments: TypeAlias = "tuple[tuple[tuple[str, ...], Column], ...]"
 
 @dataclass(frozen=True, slots=True)
 class ParsedTarget:
-    """parts: of the table's name. alias: None if there is none."""
+    """The table that a statement names. parts: of the table's name. alias: None if there is none."""
 
     parts: tuple[str, ...]
     alias: str | None = None
@@ -44,10 +44,10 @@ class ParsedTarget:
 
 @dataclass(frozen=True, slots=True)
 class ViewedTable:
-    """The table that a view shows. parts: of its name, with the catalog first if it is not the session's; None if the table has
-    no name and options identify it. source: what Spark calls the table. fault: why it is not all of the current table: it is no
-    temporary view, or it has a filter, an older version, other rows, or the same rows with other columns. relation, projections:
-    Spark's nodes; projections are those of the columns, from the view down to the table."""
+    """The table that a view shows. parts: of the table's name, with the catalog first if it is not the session's; None if the
+    table has no name and options identify it. source: what Spark calls the table. fault: why it is not all of the current
+    table: it is no temporary view, or it has a filter, an older version, other rows, or the same rows with other columns.
+    relation, projections: Spark's nodes; projections are those of the columns, from the view down to the table."""
 
     parts: tuple[str, ...] | None
     source: str
@@ -77,7 +77,7 @@ class ParsedClause:
 
 @dataclass(frozen=True, slots=True)
 class ParsedMerge:
-    """source: its plan as a frame, already analyzed. evolves: WITH SCHEMA EVOLUTION."""
+    """A MERGE. source: its plan as a frame, already analyzed. evolves: WITH SCHEMA EVOLUTION."""
 
     source: DataFrame
     condition: Column
@@ -116,6 +116,7 @@ def parameters_of(context: Any) -> NamedParameters | PositionalParameters | None
 
 
 def _constant(expression: Any) -> Any:
+    """Return the Python value of a literal; any other expression, and a value without a Python form, as it is in the JVM."""
     if expression.getClass().getSimpleName() != "Literal":
         return expression
     value = expression.value()
@@ -124,8 +125,8 @@ def _constant(expression: Any) -> Any:
 
 _VARIABLE = re.compile(r"\$\{(?:(\w+?):)?(\S+?)\}", re.ASCII)
 # The prefixes of variables, as in ${env:HOME}: of those that the session's settings contain, and of those that its server has.
-_OF_SESSION = (None, "spark", "sparkconf", "hivevar", "hiveconf")
-_OF_SERVER = ("env", "system")
+_SESSION_PREFIXES = (None, "spark", "sparkconf", "hivevar", "hiveconf")
+_SERVER_PREFIXES = ("env", "system")
 _MOST_VARIABLES = 1_000  # settings that refer to each other would never end
 
 
@@ -138,24 +139,24 @@ def with_variables(spark: Any, text: str) -> str | None:
     parser = parser_of(spark)
     if parser is not None:
         return parser.with_variables(text)
-    return _of_client(spark, text) if is_on(spark, VARIABLES) else text
+    return _replace_client_variables(spark, text) if is_on(spark, VARIABLES) else text
 
 
-def _of_client(spark: Any, text: str) -> str | None:
+def _replace_client_variables(spark: Any, text: str) -> str | None:
     """Return the text with the session's variables replaced, as its server would do it; None if only the server knows a value, or
     if there are too many variables."""
-    place = 0
+    position = 0
     for _ in range(_MOST_VARIABLES):
-        variable = _VARIABLE.search(text, place)
+        variable = _VARIABLE.search(text, position)
         if variable is None:
             return text
-        if variable[1] in _OF_SERVER:
+        if variable[1] in _SERVER_PREFIXES:
             return None
-        if variable[1] in _OF_SESSION:  # a value may contain other variables
-            place = variable.start()
-            text = text[:place] + (conf(spark, variable[2]) or "") + text[variable.end() :]
+        if variable[1] in _SESSION_PREFIXES:  # a value may contain other variables
+            position = variable.start()
+            text = text[:position] + (conf(spark, variable[2]) or "") + text[variable.end() :]
         else:
-            place = variable.end()
+            position = variable.end()
     return None
 
 
@@ -202,27 +203,27 @@ class SqlInternals:
         parser = SparkInternals(self._spark).parser()
         return tuple(map(str, items(parser.parseMultipartIdentifier(text))))
 
-    def viewed(self, parts: Sequence[str]) -> ViewedTable | None:
+    def find_viewed_table(self, parts: Sequence[str]) -> ViewedTable | None:
         """Return what the view of this name shows, or None if the name is no view, or if the view reads no table."""
         catalog, name = self._spark._jsparkSession.sessionState().catalog(), self.sequence(list(parts))
         is_temporary = catalog.isTempView(name)
         if not is_temporary and not catalog.isView(name):
             return None
         frame = self._spark.table(".".join(map(quoted, parts)))
-        viewed = _viewed(frame._jdf.queryExecution().analyzed())
+        viewed = _viewed_table(frame._jdf.queryExecution().analyzed())
         return viewed if viewed is None or is_temporary else replace(viewed, fault="stored")
 
-    def shown(self, viewed: ViewedTable, frame: DataFrame, added_column: str) -> DataFrame:
+    def rows_as_view(self, viewed: ViewedTable, frame: DataFrame, added_column: str) -> DataFrame:
         """Return the rows of another frame of the table as a view shows them: the view's columns, and then the frame's column
         `added_column`.
 
         Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) if the view was made of other columns than the frame's.
         """
-        below = frame._jdf.queryExecution().analyzed()
-        columns = {str(column.name()): column for column in items(below.output())}
+        table_plan = frame._jdf.queryExecution().analyzed()
+        columns = {str(column.name()): column for column in items(table_plan.output())}
         catalyst = self.jvm.org.apache.spark.sql.catalyst
-        nothing = self.sequence([])
-        renamed = []
+        empty_sequence = self.sequence([])
+        columns_with_view_ids = []
         for view_column in items(viewed.relation.output()):
             column = columns.get(str(view_column.name()))
             if column is None or column.dataType() != view_column.dataType():
@@ -233,15 +234,17 @@ class SqlInternals:
                     error_class="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
                 )
             # The view's projections refer to columns by the ids of the view's own relation, so the frame's columns get these ids.
-            none = self.jvm.scala.Option.empty()
-            renamed.append(catalyst.expressions.Alias(column, view_column.name(), view_column.exprId(), nothing, none, nothing))
-        plan = catalyst.plans.logical.Project(self.sequence([*renamed, columns[added_column]]), below)
+            no_option = self.jvm.scala.Option.empty()
+            name, view_id = view_column.name(), view_column.exprId()
+            alias = catalyst.expressions.Alias(column, name, view_id, empty_sequence, no_option, empty_sequence)
+            columns_with_view_ids.append(alias)
+        plan = catalyst.plans.logical.Project(self.sequence([*columns_with_view_ids, columns[added_column]]), table_plan)
         for project in reversed(viewed.projections):  # from the table up to the view
             plan = catalyst.plans.logical.Project(self.sequence([*items(project.projectList()), columns[added_column]]), plan)
         return self.frame(plan)
 
     def frame(self, plan: Any) -> DataFrame:
-        """Raises AnalysisException for a plan with names that do not exist."""
+        """Return the rows of a plan. Raises AnalysisException for names that do not exist."""
         return DataFrame(self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(self._spark._jsparkSession, plan), self._spark)
 
     def column(self, expression: Any) -> Column:
@@ -252,7 +255,7 @@ class SqlInternals:
         return self.jvm.PythonUtils.toSeq(nodes)
 
     def parsed_expression(self, text: str) -> Any:
-        """Raises Spark's ParseException."""
+        """Parse SQL text to an expression of the JVM. Raises Spark's ParseException."""
         return SparkInternals(self._spark).parser().parseExpression(text)
 
     def named_by_analyzer(self, expression: Any) -> Any:
@@ -270,17 +273,19 @@ class SqlInternals:
         return self._spark.sparkContext._jvm
 
     def _parameters(self, args: Any) -> Any:
-        """The parser needs Catalyst's literals: an analysis makes them from Columns, and folds arrays and maps."""
+        """Return the parameters as the parser takes them, a ParameterContext of the JVM. args: as `sql` takes them. The parser
+        needs Catalyst's literals: Spark's analysis makes them from Columns, and ConstantFolding makes one of an array or
+        map."""
         if isinstance(args, NamedParameters | PositionalParameters):
             return args.context
-        named = isinstance(args, dict)
-        values = [F.lit(value) for value in (args.values() if named else args)]
+        by_name = isinstance(args, dict)
+        values = [F.lit(value) for value in (args.values() if by_name else args)]
         columns = [value.alias(f"c{number}") for number, value in enumerate(values)]
         analyzed = self._spark.range(0).select(*columns)._jdf.queryExecution().analyzed()
         folded = self.jvm.org.apache.spark.sql.catalyst.optimizer.ConstantFolding.apply(analyzed)
         literals = [alias.child() for alias in items(folded.projectList())]
         contexts, utils = self.jvm.org.apache.spark.sql.catalyst.parser, self.jvm.PythonUtils
-        if named:
+        if by_name:
             return contexts.NamedParameterContext(utils.toScalaMap(dict(zip(args, literals, strict=True))))
         return contexts.PositionalParameterContext(utils.toSeq(literals))
 
@@ -298,23 +303,26 @@ class ParsedPlan:
         name."""
         match self.kind:
             case "DeleteFromTable" | "UpdateTable":
-                return self.named(self.node.table())
+                return self.relation_target(self.node.table())
             case "MergeIntoTable":
-                return self.named(self.node.targetTable())
+                return self.relation_target(self.node.targetTable())
         return None
 
-    def explained(self) -> tuple[ParsedPlan, str]:
+    def explained_plan(self) -> tuple[ParsedPlan, str]:
         """Return what an EXPLAIN explains, and how: simple, extended, codegen, cost or formatted."""
         plan = self.internals.without_with(self.node.logicalPlan())
         return ParsedPlan(self.internals, plan), str(self.node.mode().name()).lower()
 
-    def deleted(self) -> ParsedChange:
+    def as_delete(self) -> ParsedChange:
+        """Return the parts of the DELETE that this plan is."""
         return ParsedChange(self._condition(self.node.condition()))
 
-    def updated(self) -> ParsedChange:
+    def as_update(self) -> ParsedChange:
+        """Return the parts of the UPDATE that this plan is."""
         return ParsedChange(self._optional(self.node.condition()), self._assignments(self.node.assignments()))
 
-    def merged(self) -> ParsedMerge:
+    def as_merge(self) -> ParsedMerge:
+        """Return the parts of the MERGE that this plan is."""
         plan = self.node
         clauses = [
             *self._clauses("matched", plan.matchedActions()),
@@ -325,7 +333,7 @@ class ParsedPlan:
         condition = self.column(plan.mergeCondition())
         return ParsedMerge(source, condition, tuple(clauses), bool(plan.withSchemaEvolution()))
 
-    def named(self, plan: Any) -> ParsedTarget | None:
+    def relation_target(self, plan: Any) -> ParsedTarget | None:
         """Return the table that the plan of a relation names, or None if it names no table."""
         alias = None
         if plan.nodeName() == "SubqueryAlias":
@@ -346,6 +354,7 @@ class ParsedPlan:
         return None
 
     def _clauses(self, kind: ClauseKind, actions: Any) -> Iterator[ParsedClause]:
+        """Yield the WHEN clauses of one kind, in their order. actions: Spark's nodes of these clauses."""
         for action in items(actions):
             condition, name = self._optional(action.condition()), str(action.getClass().getSimpleName())
             match name:
@@ -379,14 +388,14 @@ class ParsedPlan:
 # ---------------------------------------------------------------- views
 
 
-def _viewed(node: Any) -> ViewedTable | None:
+def _viewed_table(node: Any) -> ViewedTable | None:
     """Return the table below a view, with the most serious reason why its rows cannot be changed through the view: other rows,
     then a filter, then an older version, then other columns. None if the view reads no table."""
     fault: ViewFault | None = None
     projections = []
     while (kind := str(node.getClass().getSimpleName())) != _RELATION:
         match kind:
-            case "SubqueryAlias" | "View":
+            case "SubqueryAlias" | "View":  # these change neither rows nor columns
                 pass
             case "Project":
                 projections.append(node)
@@ -397,10 +406,10 @@ def _viewed(node: Any) -> ViewedTable | None:
                 fault = fault if fault == "rows" else "filter"
             case _:
                 fault = "rows"
-        inner = items(node.children())
-        if not inner:
+        children = items(node.children())
+        if not children:
             return None
-        node = inner[0]
+        node = children[0]
     if node.timeTravelSpec().isDefined() and fault in (None, "columns"):
         fault = "version"
     options_map = node.options().asCaseSensitiveMap()
@@ -413,12 +422,13 @@ _RELATION = "DataSourceV2Relation"
 
 def _keeps_columns(project: Any) -> bool:
     """Return whether the projection has all columns of the node below it, in the same order and under the same names."""
-    listed, below = items(project.projectList()), items(project.child().output())
-    return len(listed) == len(below) and all(map(_is_column, listed, below))
+    expressions, columns_below = items(project.projectList()), items(project.child().output())
+    return len(expressions) == len(columns_below) and all(map(_is_same_column, expressions, columns_below))
 
 
-def _is_column(expression: Any, column: Any) -> bool:
-    """A view casts each column to the type that it had when the view was made, so usually to the column's own type."""
+def _is_same_column(expression: Any, column: Any) -> bool:
+    """Return whether the expression is the column below it, unchanged and under the same name. A view casts each column to the
+    type that it had when the view was made; a cast to the column's own type changes nothing."""
     if str(expression.name()) != str(column.name()):
         return False
     while str(expression.nodeName()).lower() in ("alias", "cast"):
@@ -433,8 +443,8 @@ def _name_of_relation(relation: Any) -> tuple[str, ...] | None:
     catalog, identifier = relation.catalog(), relation.identifier()
     if not catalog.isDefined() or not identifier.isDefined():
         return None
-    named = identifier.get()
-    parts = (*map(str, named.namespace()), str(named.name()))
+    java_name = identifier.get()
+    parts = (*map(str, java_name.namespace()), str(java_name.name()))
     name = str(catalog.get().name())
     return parts if name == "spark_catalog" else (name, *parts)
 
@@ -444,4 +454,5 @@ def _parts(attribute: Any) -> tuple[str, ...]:
 
 
 def items(sequence: Any) -> Sequence[Any]:
+    """Convert a Scala Seq."""
     return [sequence.apply(number) for number in range(sequence.length())]

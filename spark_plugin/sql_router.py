@@ -53,8 +53,8 @@ _log = logging.getLogger("pydelta")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement as `sql` got it. text: DataFrames, other keyword arguments and variables are already replaced. args: as the
-    caller passed them: values by name or by position, or None. word: the first one, in capitals."""
+    """A statement as `sql` got it. text: with the values of keyword arguments (also DataFrames) and of variables inserted.
+    args: the parameters as the caller passed them: values by name or by position, or None. word: the first one, in capitals."""
 
     text: str
     args: Any
@@ -66,8 +66,9 @@ Handler: TypeAlias = "Callable[[SparkSession, Statement], DataFrame | None]"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """handlers: names for function_named, because handlers work by DeltaTable, which itself registers sessions. Each is a
-    Handler. having: words, in capitals, of which one has to occur in the statement too; none for no such rule."""
+    """Who runs statements with a certain first word. handlers: names of functions of the type Handler, not the functions: they
+    import DeltaTable, whose module imports this one for `register`. having: words in capitals; at least one of them must occur
+    in the statement too. Empty if the first word suffices."""
 
     handlers: tuple[str, ...]
     having: tuple[str, ...] = ()
@@ -108,17 +109,17 @@ ROUTES: Mapping[str, Route] = {
 }
 """By the first word of a statement, in capitals."""
 
-_OF_CLIENTS = ("CALL",)  # in a classic session Spark itself does this
+_ONLY_OVER_CONNECT = ("CALL",)  # in a classic session Spark itself runs these statements
 
 
 def install(spark: Any) -> None:
     """Route the session's statements. The methods are wrapped once per process."""
     adapter = adapter_of(spark)
-    wrap(session_class(connect=not adapter.is_driver), "sql", _routing)
+    wrap(session_class(connect=not adapter.is_driver), "sql", _wrap_sql)
     if adapter.has_local_settings:
         spark.conf.set(_REGISTERED, "true")
     else:
-        _clients.add(adapter.session_id)
+        _client_session_ids.add(adapter.session_id)
 
 
 def install_in_parser(spark: Any) -> None:
@@ -126,7 +127,7 @@ def install_in_parser(spark: Any) -> None:
     JVM can call this process, and that the session has our catalogs. If routing fails, a warning says why."""
     if not is_on(spark, JVM_ENABLED):
         return
-    routes = {word: route.having for word, route in ROUTES.items() if word not in _OF_CLIENTS}
+    routes = {word: route.having for word, route in ROUTES.items() if word not in _ONLY_OVER_CONNECT}
     try:
         SparkInternals(spark).route_statements(json.dumps(routes))
     except Exception as error:  # whatever an unknown Spark raises, the rest must continue
@@ -148,30 +149,33 @@ def run_from_jvm(spark: Any, request: Mapping[str, Any]) -> DataFrame | None:
     return frame
 
 
-_clients: set[str] = set()  # ids of registered Spark Connect sessions: it takes a while to read a setting from a server
+_client_session_ids: set[str] = set()
+"""The ids of registered Spark Connect sessions: it would take a while to read a setting from a server."""
 
 
 # ---------------------------------------------------------------- the wrapper
 
 
-def _routing(original: Method) -> Method:
+def _wrap_sql(original: Method) -> Method:
+    """Return a `sql` that runs statements on Delta tables itself, and calls Spark's own `sql` for all others."""
+
     def sql(self: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:
         route = route_of(sqlQuery) if isinstance(sqlQuery, str) else None
         left_to_spark: AbstractContextManager[None] = nullcontext()
         if route is not None and _is_routed(self):
-            frame = _handled(self, route, sqlQuery, args, kwargs)
+            frame = _run_route(self, route, sqlQuery, args, kwargs)
             if frame is not None:
                 return frame
-            left_to_spark = adapter_of(self).left_to_spark(sqlQuery)
-        with left_to_spark, _hinting(self, sqlQuery):
+            left_to_spark = adapter_of(self).left_to_spark(sqlQuery)  # so that the router in the JVM does not try it again
+        with left_to_spark, _add_hint_to_syntax_error(self, sqlQuery):
             return original(self, sqlQuery, args, **kwargs)
 
     return sql
 
 
 @contextmanager
-def _hinting(spark: Any, text: Any) -> Iterator[None]:
-    """Add a note to a syntax error: what to use in place of a clause that only a newer Spark knows."""
+def _add_hint_to_syntax_error(spark: Any, text: Any) -> Iterator[None]:
+    """Add a note to a syntax error that is raised inside: what to use in place of a clause that only a newer Spark knows."""
     try:
         yield
     except ParseException as error:
@@ -188,6 +192,7 @@ def route_of(text: str) -> Route | None:
 
 
 def _has_word(text: str, words: tuple[str, ...]) -> bool:
+    """Return whether the text has one of the words, in any case. words: in capitals."""
     capitals = text.upper()  # a search for text is many times faster than a search for words
     return any(word in capitals and re.search(rf"\b{word}\b", capitals) for word in words)
 
@@ -195,12 +200,16 @@ def _has_word(text: str, words: tuple[str, ...]) -> bool:
 def _is_routed(spark: Any) -> bool:
     """Return whether the session is registered and its SQL is not disabled."""
     adapter = adapter_of(spark)
-    is_registered = conf(spark, _REGISTERED) is not None if adapter.has_local_settings else adapter.session_id in _clients
+    if adapter.has_local_settings:
+        is_registered = conf(spark, _REGISTERED) is not None
+    else:
+        is_registered = adapter.session_id in _client_session_ids
     return is_registered and is_enabled(spark, SQL)
 
 
-def _handled(spark: Any, route: Route, text: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
-    with as_spark_raises(), active(spark), _formatted(spark, text, kwargs) as formatted:
+def _run_route(spark: Any, route: Route, text: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
+    """Return the frame of a statement that `sql` of Python got; None, and nothing was done, if Spark must run it."""
+    with as_spark_raises(), active(spark), _with_keyword_values(spark, text, kwargs) as formatted:
         return _first_result(spark, route, formatted, args)
 
 
@@ -215,7 +224,7 @@ def _first_result(spark: Any, route: Route, text: str, args: Any) -> Any:
 
 
 @contextmanager
-def _formatted(spark: Any, text: str, kwargs: Mapping[str, Any]) -> Iterator[str]:
+def _with_keyword_values(spark: Any, text: str, kwargs: Mapping[str, Any]) -> Iterator[str]:
     """Yield the text with the keyword arguments inserted, as Spark's own `sql` does it."""
     if not kwargs:
         yield text
@@ -250,19 +259,19 @@ def second_word(text: str) -> str:
 def after_comments(text: str) -> int:
     """Return the position of the first character that is neither blank nor comment. As in Spark, comments in brackets can
     nest."""
-    place = 0
-    while comment := _COMMENT_STARTS.match(text, place):
-        place = comment.end()
+    position = 0
+    while comment := _COMMENT_STARTS.match(text, position):
+        position = comment.end()
         if comment[1] == "--":
-            line = _LINE.match(text, place)
+            line = _LINE.match(text, position)
             assert line is not None
-            place = line.end()
+            position = line.end()
             continue
         depth = 1
         while depth:
-            bracket = _BRACKET.search(text, place)
+            bracket = _BRACKET.search(text, position)
             if bracket is None:
                 return len(text)
             depth += 1 if bracket[0] == "/*" else -1
-            place = bracket.end()
-    return place
+            position = bracket.end()
+    return position

@@ -93,11 +93,11 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
         on this table; others are refused (DELTA_TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF). Those of S3, Google Cloud Storage and
         Azure say how to reach the table's store.
         """
-        strange = [key for key in hadoopConf or {} if not key.startswith(_HADOOP_PREFIXES)]
-        if strange:
+        other_settings = [key for key in hadoopConf or {} if not key.startswith(_HADOOP_PREFIXES)]
+        if other_settings:
             raise InvalidOptionError(
                 f"hadoopConf can hold settings of file systems only, whose names begin with {' or '.join(_HADOOP_PREFIXES)}; "
-                f"{', '.join(strange)} is none.",
+                f"{', '.join(other_settings)} is none.",
                 error_class="DELTA_TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF",
                 sql_state="0AKDC",
             )
@@ -116,7 +116,7 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
         register(sparkSession)
         with as_spark_raises():
             place = find_table(sparkSession, tableOrViewName)
-        return cls._opened(sparkSession, place.path, place.name)
+        return cls._open_at(sparkSession, place.path, place.name)
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
@@ -152,7 +152,7 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
         register(sparkSession)
         with as_spark_raises():
             place = convert_identifier(sparkSession, identifier, partitionSchema, collect_stats=collectStats)
-        return cls._opened(sparkSession, place.path, place.name)
+        return cls._open_at(sparkSession, place.path, place.name)
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
@@ -187,16 +187,18 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
         spark = SparkSession.getActiveSession() if spark is None else spark
         assert spark is not None, "there is no active SparkSession: pass one"
         register(spark)
-        return DeltaTableBuilder(spark, mode, cls._built)
+        return DeltaTableBuilder(spark, mode, cls._build)
 
     @classmethod
-    def _built(cls, spark: SparkSession, request: TableRequest) -> DeltaTable:
+    def _build(cls, spark: SparkSession, request: TableRequest) -> DeltaTable:
+        """Make the table that a builder describes, and open it. The builders call this in execute()."""
         check_rules(spark, request.columns, request.properties or {})
         place = build_table(spark, request)
-        return cls._opened(spark, place.path, place.name)
+        return cls._open_at(spark, place.path, place.name)
 
     @classmethod
-    def _opened(cls, spark: SparkSession, path: str, name: str | None) -> DeltaTable:
+    def _open_at(cls, spark: SparkSession, path: str, name: str | None) -> DeltaTable:
+        """Return the table at a path. name: in the catalog; None if it was named by its path."""
         cls.forPath(spark, path)  # raises the error of a path without a table
         return cls(spark, TablePath(path, name=name))
 
@@ -225,6 +227,7 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
         return frame.withColumn("name", F.when(F.lit(True), F.lit(full_name(self._spark, self._table.name))))
 
     def _view(self, name: str, limit: int | None = None) -> DataFrame:
+        """Return facts about the table that the data source makes: history or detail. limit: of rows."""
         options = {VIEW: name}
         if limit is not None:
             check_number(limit, "limit")
@@ -298,6 +301,7 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
         return self._restore(ignoreMissingFiles, timestamp=timestamp)
 
     def _restore(self, ignore_missing_files: Any, version: int | None = None, timestamp: str | None = None) -> DataFrame:
+        """Restore the table to a version or to a time, whichever is not None, and return one row of metrics."""
         if ignore_missing_files is None:
             ignore_missing_files = is_on(self._spark, IGNORE_MISSING_FILES, default=False)
         check_flag(ignore_missing_files, "ignoreMissingFiles")
@@ -307,7 +311,7 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
             "time_zone": self._time_zone(),
             "ignore_missing_files": ignore_missing_files,
         }
-        # Over Spark Connect only the history shows whether the command has committed a version.
+        # Over Spark Connect the command returns nothing: only a new RESTORE in the history shows that it has committed a version.
         previous_restore = None if adapter_of(self._spark).is_driver else self._newest_restore()
         result = run_command(self._spark, self._table, "restore", arguments)
         with as_spark_raises():
@@ -315,9 +319,12 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
         if result is None:  # over Spark Connect the table's history has the numbers
             row = self._newest_restore()
             if row is None or row == previous_restore:  # the table is at that version, and nothing was committed
-                now = self.detail().first()
-                assert now is not None
-                metrics = {"tableSizeAfterRestore": now["sizeInBytes"], "numOfFilesAfterRestore": now["numFiles"]}
+                current_detail = self.detail().first()
+                assert current_detail is not None
+                metrics = {
+                    "tableSizeAfterRestore": current_detail["sizeInBytes"],
+                    "numOfFilesAfterRestore": current_detail["numFiles"],
+                }
             else:
                 metrics = row["operationMetrics"]
         else:
@@ -326,6 +333,7 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
         return self._spark.createDataFrame([tuple(numbers)], ", ".join(f"{name} bigint" for name in _RESTORE_METRICS))
 
     def _newest_restore(self) -> Row | None:
+        """Return the version and the metrics of the newest RESTORE in the history; None if there is none."""
         return self.history().filter("operation = 'RESTORE'").select("version", "operationMetrics").first()
 
     def clone(
@@ -382,7 +390,7 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
         }
         with as_spark_raises():
             place = clone_table(self._spark, self._table, target, arguments, is_shallow=is_shallow).place
-        return self._opened(self._spark, place.path, place.name)
+        return self._open_at(self._spark, place.path, place.name)
 
     def _time_zone(self) -> str:
         return conf(self._spark, "spark.sql.session.timeZone") or "UTC"

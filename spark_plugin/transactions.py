@@ -8,7 +8,8 @@
 
     frames = snapshot(spark, ["/data/orders", "/data/cart"])       # both at the same moment
 
-Spark jobs read and write the rows. The ledger stores what they stage, and ratifies it as a whole when the block ends.
+Spark jobs read and write the rows. The coordinator's ledger, a database, stores the commits that they prepare. When the block
+ends, the ledger ratifies all of them at once: only then do they become versions of their tables.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class DeltaTransaction:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with as_spark_raises():
             self._inner.__exit__(kind, error, trace)
-        self._read_anew()
+        self._refresh_cached_tables()
 
     @property
     def versions(self) -> Mapping[str, int]:
@@ -82,10 +83,10 @@ class DeltaTransaction:
         nothing."""
         with as_spark_raises():
             versions = self._inner.commit(token=token)
-        self._read_anew()
+        self._refresh_cached_tables()
         return versions
 
-    def _read_anew(self) -> None:
+    def _refresh_cached_tables(self) -> None:
         """Make Spark read the changed tables again if it caches their rows."""
         for path in self.versions:
             refresh_cached(self._spark, None, path)
@@ -98,14 +99,15 @@ class DeltaTransaction:
     # ------------------------------------------------------------ tables
 
     def table(self, target: str) -> DeltaTable:
-        """The table as it was when the transaction began, with its own changes; delete, update and merge become part of it."""
-        path = _path(self._spark, target)
+        """Return the table as it was when the transaction began, with its own changes; delete, update and merge become part of
+        it."""
+        path = _path_of_target(self._spark, target)
         return DeltaTable(self._spark, TablePath(path, self._inner.storage_options(path)))
 
     def read(self, target: str, condition: str | None = None) -> DataFrame:
-        """The rows of a table, or those for which a condition (SQL) is true. In a serializable transaction they must be the same
-        when it commits."""
-        path = _path(self._spark, target)
+        """Return the rows of a table, or those for which a condition (SQL) is true. In a serializable transaction they must be
+        the same when it commits."""
+        path = _path_of_target(self._spark, target)
         with as_spark_raises():
             self._inner.note_read(self._inner.table(path), condition, time_zone=conf(self._spark, TIME_ZONE) or "UTC")
         frame = self.table(path).toDF()
@@ -132,7 +134,7 @@ class DeltaTransaction:
         return self.table(target).alias(alias).merge(source, condition)
 
     def _save(self, target: str, frame: DataFrame, mode: str, options: Mapping[str, Any]) -> None:
-        path = _path(self._spark, target)
+        path = _path_of_target(self._spark, target)
         frame.write.format(FORMAT).mode(mode).options(**options, **self._inner.storage_options(path)).save(path)
 
 
@@ -155,7 +157,9 @@ def snapshot(
         ledger = open_ledger(url)
         zone = conf(spark, TIME_ZONE) or "UTC"
         moment = ledger.moment(None if timestamp is None else to_timestamp_ms(timestamp, zone))
-        versions = {target: None if moment is None else ledger.version_at(_place(spark, target), moment) for target in targets}
+        versions = {
+            target: None if moment is None else ledger.version_at(_ledger_place(spark, target), moment) for target in targets
+        }
         for target, version in versions.items():
             if version is None:
                 raise UnsupportedOperationError(
@@ -166,7 +170,7 @@ def snapshot(
                 )
     reader = spark.read.format(FORMAT)
     return {
-        target: reader.option("coordinator", url).option("versionAsOf", str(version)).load(_path(spark, target))
+        target: reader.option("coordinator", url).option("versionAsOf", str(version)).load(_path_of_target(spark, target))
         for target, version in versions.items()
     }
 
@@ -187,7 +191,7 @@ def coordinator_of(spark: SparkSession, explicit_url: str | None = None) -> str:
     return url
 
 
-def _path(spark: SparkSession, target: str) -> str:
+def _path_of_target(spark: SparkSession, target: str) -> str:
     """Return the location of a table that is named by a path or by a name of the catalog."""
     if "/" in target and "`" not in target:
         return target
@@ -195,5 +199,6 @@ def _path(spark: SparkSession, target: str) -> str:
         return find_table(spark, target).path
 
 
-def _place(spark: SparkSession, target: str) -> str:
-    return place_of(open_store(_path(spark, target)).root)
+def _ledger_place(spark: SparkSession, target: str) -> str:
+    """Return the name by which the ledger knows a table that is named by a path or by a name of the catalog."""
+    return place_of(open_store(_path_of_target(spark, target)).root)

@@ -40,7 +40,8 @@ _OPTIMIZE_PROPERTY = "delta.autoOptimize.optimizeWrite"
 
 @dataclass(frozen=True, slots=True)
 class AsSelect:
-    """kind: create, replace or createOrReplace. properties: the table's, Delta's and others."""
+    """The definition of the table that a CREATE or REPLACE TABLE ... AS SELECT statement fills. kind: create, replace or
+    createOrReplace. description: the table's comment. properties: the table's, Delta's and others."""
 
     kind: str
     description: str | None = None
@@ -49,10 +50,11 @@ class AsSelect:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """frame: the DataFrame. mode: as save_mode returns it. options: by lower-case name, as (name in the user's spelling, value).
-    partition_by, cluster_by: None if not given. callback: the information that Spark Connect's writer passes to its DataFrame;
-    None in classic sessions. rule_nonce: of the hidden columns of the frame that contain the results of rules; None if it has
-    none. matching: which rows an overwrite replaces, if a caller has decided this; None if the options replaceUsing and replaceOn
+    """A batch write with all that the user asked for. frame: the rows. mode: append, overwrite, ignore or error. options: by
+    lower-case name, as (name in the user's spelling, value). partition_by, cluster_by: None if not given. callback: the
+    information that Spark Connect's writer passes to its DataFrame; None in classic sessions. rule_nonce: a part of the names of
+    hidden columns of the frame, in which Spark computed the results of the table's rules; None if there are no such columns.
+    matching: which rows an overwrite replaces, if a caller has decided this; None if the options replaceUsing and replaceOn
     decide. as_select: the table definition of an AS SELECT statement, else None. provider: of the name in the catalog, if the
     write makes one.
 
@@ -83,11 +85,12 @@ class Save:
         return self
 
     def option(self, name: str) -> str | None:
-        """Return an option's value as text, `true` and `false` for booleans."""
-        named = self.options.get(name.lower())
-        if named is None:
+        """Return an option's value as text, `true` and `false` for booleans; None if the option is not set."""
+        name_and_value = self.options.get(name.lower())
+        if name_and_value is None:
             return None
-        return str(named[1]).lower() if isinstance(named[1], bool) else str(named[1])
+        _, value = name_and_value
+        return str(value).lower() if isinstance(value, bool) else str(value)
 
     def with_options(self, **options: str) -> Save:
         return replace(self, options={**self.options, **{name.lower(): (name, value) for name, value in options.items()}})
@@ -101,32 +104,32 @@ class Save:
         If pydelta cannot evaluate the table's rules itself, the write is refused before anything runs. Then, if Spark can, it
         computes the rules as hidden columns, and the write is tried once more.
         """
-        matching = self.replaced() if self.mode == "overwrite" else None
+        matching = self.row_matching() if self.mode == "overwrite" else None
         if matching is not None:
             self._replace(path, matching)
         else:
             self._write_or_compute(path)
-        # Without options of its own the write has used the session's transaction.
+        # Without these two options the write has used the transaction of the session's settings.
         if "txnversion" not in self.options and "txnappid" not in self.options:
             reset_transaction(self.spark)
         refresh_cached(self.spark, None, path or self.option("path"))
 
     def _write_or_compute(self, path: str | None) -> None:
-        """Write. If pydelta cannot compute the result of a rule, let Spark compute it and write again."""
+        """Write. If pydelta refuses because it cannot compute the result of a rule, let Spark compute it and write again."""
         try:
             self._write(path)
-        except UnsupportedTableFeatureError as refused:
-            answered = self._with_rule_columns(path, refused)
-            if answered is None:
+        except UnsupportedTableFeatureError as error_without_rules:
+            save_with_rules = self._with_rule_columns(path, error_without_rules)
+            if save_with_rules is None:
                 raise
             with overflow_as_delta_error():
-                answered._write(path)
+                save_with_rules._write(path)
 
-    def replaced(self) -> Matching | None:
+    def row_matching(self) -> Matching | None:
         """Return which rows an overwrite replaces because rows of the frame match them; None for any other write."""
-        return matching_of(self._texts()) if self.matching is None else self.matching
+        return matching_of(self._option_texts()) if self.matching is None else self.matching
 
-    def _texts(self) -> dict[str, str]:
+    def _option_texts(self) -> dict[str, str]:
         """Return the options as text, by lower-case name."""
         return {name: str(self.option(name)) for name in self.options}
 
@@ -135,14 +138,14 @@ class Save:
         from spark_plugin.merge.replace_matching import replace_matching  # imports all of MERGE, which few sessions need
 
         table = self.table_path(path or self.option("path") or "")
-        other_options = {name: text for name, text in self._texts().items() if name not in MATCHING_OPTIONS}
+        other_options = {name: text for name, text in self._option_texts().items() if name not in MATCHING_OPTIONS}
         request = write_options({**other_options, "path": table.url, **self._private_options(table.url)}, overwrite=True).request
         # INSERT and insertInto decide the matching themselves, after they have cast the values to the table's types.
         replace_matching(self.spark, table, self.frame, matching, request, same_types=self.matching is None)
 
-    def _with_rule_columns(self, path: str | None, refused: UnsupportedTableFeatureError) -> Save | None:
-        """Return the save with hidden columns in which Spark computes the results of rules; None if this does not help. refused:
-        the error of the save without them, which is also raised if Spark cannot compute the rules.
+    def _with_rule_columns(self, path: str | None, original_error: UnsupportedTableFeatureError) -> Save | None:
+        """Return the save with hidden columns in which Spark computes the results of rules; None if this does not help.
+        original_error: the error of the save without them, which is also raised if Spark cannot compute the rules.
         """
         target = path or self.option("path")
         if target is None or (self.option("overwriteSchema") or "false").lower() == "true":
@@ -150,19 +153,20 @@ class Save:
         rules = rules_of_table(self.spark, self.table_path(target), self.frame)
         if rules is None:
             return None
-        nonce = secrets.token_hex(16)
+        nonce = secrets.token_hex(16)  # so that no column of the user's frame can pass for a result
         try:
             frame = with_rule_columns(self.frame, rules, nonce)
         except AnalysisException as error:
-            raise refused from error
+            raise original_error from error
         return None if frame is None else replace(self, frame=frame, rule_nonce=nonce)
 
     def _write(self, path: str | None) -> None:
+        """Call Spark's own `save`, on a new writer with the options that pydelta adds."""
         target = path or self.option("path")
         is_driver = adapter_of(self.spark).is_driver
-        snapshot = None if target is None or not is_driver else _snapshot(self.spark, self.table_path(target))
-        frame = _arranged(self, target, snapshot)
-        writer = self._writer(frame, target)
+        snapshot = None if target is None or not is_driver else _load_snapshot(self.spark, self.table_path(target))
+        frame = _rebalanced_frame(self, target, snapshot)
+        writer = self._spark_writer(frame, target)
         tasks = _task_count(frame, snapshot)
         if tasks is not None:
             writer = writer.option(TASKS, str(tasks))
@@ -170,6 +174,7 @@ class Save:
             original(type(writer), "save")(writer, path)
 
     def table_path(self, path: str) -> TablePath:
+        """Return the path with those options of this write that concern access to the store."""
         return TablePath(path, {name: str(value) for name, (_, value) in self.options.items() if is_storage_option(name)})
 
     def _private_options(self, path: str | None) -> dict[str, str]:
@@ -180,7 +185,7 @@ class Save:
                 private_options[name] = json.dumps(list(columns))
         return private_options
 
-    def _writer(self, frame: Any, target: str | None) -> Any:
+    def _spark_writer(self, frame: Any, target: str | None) -> Any:
         """Return Spark's own writer with the mode, the user's options and ours."""
         writer = adapter_of(self.spark).new_writer(frame, self.callback).format(FORMAT)
         writer = writer.mode("overwrite" if self.mode == "overwrite" else "append")
@@ -197,23 +202,24 @@ class Save:
 # ---------------------------------------------------------------- optimizeWrite
 
 
-def _arranged(save: Save, path: str | None, snapshot: Snapshot | None) -> Any:
-    """Return the DataFrame. For an optimized write its rows are redistributed: a few equal portions, one task each, and the
-    rows of a partition in one task unless they are many. Spark's adaptive execution measures the portions."""
+def _rebalanced_frame(save: Save, path: str | None, snapshot: Snapshot | None) -> Any:
+    """Return the DataFrame of the save. For an optimized write Spark redistributes its rows: a few equal portions, one task each,
+    and the rows of a partition in one task unless they are many. Spark's adaptive execution measures the portions. path: of the
+    table; None if unknown. snapshot: of the table; None if there is none or if only the server can read it."""
     if not _is_optimized(save, snapshot):
         return save.frame
     from pyspark.sql import functions as F
 
     columns = _partition_columns(save, path, snapshot)
-    if not columns and not _adapts(save.spark):
+    if not columns and not _combines_small_partitions(save.spark):
         return save.frame  # Spark would make as many portions as it has shuffle partitions, however small they are
     return save.frame.hint("rebalance", *(F.col(quoted(name)) for name in columns))
 
 
 def _is_optimized(save: Save, snapshot: Snapshot | None) -> bool:
-    """Decide by the option, else the session's setting, else the table's property. Over Spark Connect the table is on the
-    server's side, and reading a property would cost as much as a small write: there the property counts only if it is an
-    option."""
+    """Return whether the option, else the session's setting, else the table's property requests an optimized write. Over Spark
+    Connect the table is on the server's side, and reading a property would cost as much as a small write: there the property
+    counts only if it is an option."""
     setting = save.option("optimizeWrite") or conf(save.spark, OPTIMIZE_CONF) or save.option(_OPTIMIZE_PROPERTY)
     if setting is None and snapshot is not None:
         properties = snapshot.metadata.configuration
@@ -227,7 +233,7 @@ def _is_optimized(save: Save, snapshot: Snapshot | None) -> bool:
     return setting is not None and setting.lower() == "true"
 
 
-def _adapts(spark: Any) -> bool:
+def _combines_small_partitions(spark: Any) -> bool:
     """Return whether Spark's adaptive execution combines small shuffle partitions."""
     names = ("spark.sql.adaptive.enabled", "spark.sql.adaptive.coalescePartitions.enabled")
     return all((conf(spark, name) or "true").lower() == "true" for name in names)
@@ -243,7 +249,7 @@ def _partition_columns(save: Save, path: str | None, snapshot: Snapshot | None) 
 
 
 def _table_partitioning(spark: Any, path: str, snapshot: Snapshot | None) -> Sequence[str]:
-    """The partition columns of an existing table; over Spark Connect a job reads them."""
+    """Return the partition columns of an existing table, or none if there is no table; over Spark Connect a job reads them."""
     if adapter_of(spark).is_driver:
         return () if snapshot is None else snapshot.metadata.partition_columns
     try:
@@ -253,8 +259,9 @@ def _table_partitioning(spark: Any, path: str, snapshot: Snapshot | None) -> Seq
     return tuple(row["partitionColumns"])
 
 
-def _snapshot(spark: Any, table: TablePath) -> Snapshot | None:
-    """Return None if there is no table, or none that can be read: the write will detect this and report it."""
+def _load_snapshot(spark: Any, table: TablePath) -> Snapshot | None:
+    """Load the newest version. Returns None if there is no table, or none that can be read: the write will detect this and report
+    it."""
     try:
         return Snapshot.load(table.open_store(spark))
     except (DeltaError, OSError):

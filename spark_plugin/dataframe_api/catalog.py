@@ -39,12 +39,12 @@ PROVIDER_CONF = "spark.pydelta.tableProvider"
 _SESSION_CATALOG = "spark_catalog"
 _NAME_PART = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
 _TABLE_NAME = re.compile(r"\w+", re.ASCII)
-# Facts of SHOW TABLE EXTENDED, one per line. Comments, properties and names of columns are printed among them unescaped, and
-# their line breaks can make lines look like facts. Only the facts that Spark prints before all of them are certain.
+# Facts of SHOW TABLE EXTENDED, one per line. Spark prints comments, properties and names of columns among them unescaped, so a
+# line break in one of these can make a line look like a fact. Only the facts that Spark prints before all of these are certain.
 _TYPE_AND_PROVIDER = re.compile(r"^Type: (.*)\n(?:Provider: (.*)\n)?", re.MULTILINE)
 _LOCATION = re.compile(r"^Location: (.*)\n", re.MULTILINE)
 # What Spark prints after a location, in this order. Any other text there belongs to the location.
-_BEHIND_LOCATION = re.compile(
+_AFTER_LOCATION = re.compile(
     r"(?:Serde Name: .*\n)?(?:Serde Library: .*\n)?(?:InputFormat: .*\n)?(?:OutputFormat: .*\n)?(?:Compressed: .*\n)?"
     r"(?:Storage Properties: \[(?s:.*?)\]\n)?(?:Partition Provider: .*\n)?(?:Partition Columns: .*\n)?"
     r"(?:Schema: root\n(?: \|.*\n)+)?\n*"
@@ -55,10 +55,10 @@ _STALE_KEY = "pydelta.entryIsOld"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The catalog's entry of a name. provider: lower-case, empty for a view. path: None for a view, and if the catalog does not
-    certainly contain it. options: those of CREATE TABLE except the path. external: dropping the entry leaves the data.
-    tracks_partitions: the catalog has a list of its partitions. columns: the entered columns, as the JSON of a schema, if our
-    catalog returns them."""
+    """The catalog's entry of a name. provider: lower-case, empty for a view. path: of the table; None for a view, and if the
+    catalog's answer does not prove it. options: those of CREATE TABLE except the path. external: dropping the entry leaves the
+    data. tracks_partitions: the catalog has a list of its partitions. columns: those that the table had when it was entered, as
+    the JSON of a schema; None unless our catalog returns them."""
 
     name: str
     provider: str
@@ -74,16 +74,18 @@ class Entry:
 
     @property
     def is_delta(self) -> bool:
-        """Whether pydelta or delta-spark entered it. Both store the path in the catalog; delta-spark's columns are only in the
-        log."""
+        """Whether pydelta or delta-spark entered the name. Both store the path in the catalog; delta-spark stores no columns
+        there."""
         return self.is_ours or self.provider == DELTA
 
     @property
     def kind(self) -> str:
+        """What the name stands for, for messages."""
         return f"a table of format {self.provider}" if self.provider else "a view"
 
     def writable_path(self) -> str:
-        """Raises UnsupportedOperationError if the name does not stand for a Delta table at its newest version."""
+        """Return the path of the table. Raises UnsupportedOperationError if the name does not stand for a Delta table at its
+        newest version."""
         if not self.is_delta:
             raise UnsupportedOperationError(
                 f"{self.name} is {self.kind}, not of pydelta; nothing was written. Write under another name.", table=self.name
@@ -102,7 +104,7 @@ class Entry:
                 table=self.name,
             )
         if self.path is None:
-            cure = (
+            advice = (
                 f"DROP TABLE {self.name}, which leaves the data, and enter it again: CREATE TABLE {self.name} USING "
                 f"{self.provider} LOCATION '...'"
                 if self.external
@@ -110,7 +112,7 @@ class Entry:
             )
             raise UnsupportedOperationError(
                 f"The catalog does not say for certain where {self.name} is: its location is not the one for which its columns "
-                f"were entered, or a text of it reads as a second one. Nothing was written. {cure}",
+                f"were entered, or a text of it reads as a second one. Nothing was written. {advice}",
                 table=self.name,
             )
         return self.path
@@ -152,8 +154,9 @@ def path_of_ours(spark: Any, name: str) -> str | None:
 
 
 def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | None:
-    """Return the entry, or None if there is none. A name that is a path always has an entry. As in Spark, temporary views take
-    precedence if the name has no database. schema: the schema of spark.table(name), if the caller knows it.
+    """Return the entry, or None if there is none. A name that is a path, such as pydelta.`/path`, always has an entry. As in
+    Spark, temporary views take precedence if the name has no database. schema: the schema of spark.table(name), if the caller
+    knows it.
 
     Raises UnsupportedOperationError for a name outside of the session catalog.
     """
@@ -163,8 +166,8 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
     namespace, table = _namespace_and_table(spark, name)
     if has_catalogs(spark):
         return _entry_of_fields(name, SparkInternals(spark).entry(namespace[-1] if namespace else None, table))
-    inside = f" IN {_quoted(namespace)}" if namespace else ""
-    rows = spark_sql(spark, f"SHOW TABLE EXTENDED{inside} LIKE '{table}'").collect()
+    in_clause = f" IN {_quoted(namespace)}" if namespace else ""
+    rows = spark_sql(spark, f"SHOW TABLE EXTENDED{in_clause} LIKE '{table}'").collect()
     # Spark lists temporary views for every database; a name with a database cannot mean them.
     entries = [row for row in rows if row["tableName"].lower() == table.lower() and not (namespace and row["isTemporary"])]
     if any(row["tableName"] != table for row in entries) and is_case_sensitive(spark):
@@ -173,25 +176,26 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
         return None
     if any(row["isTemporary"] for row in entries):
         return Entry(name, "")
-    text = entries[0]["information"]
-    table_type, provider = _type_and_provider(text)
+    facts = entries[0]["information"]
+    table_type, provider = _type_and_provider(facts)
     options: dict[str, str] = {}
     if provider == FORMAT:
-        text_of_options = metadata_value(schema or spark.table(name).schema, CATALOG_KEY)
-        options = {} if text_of_options is None else catalog_options(text_of_options)
-    external, entered = table_type == "EXTERNAL", options.pop("path", None)
-    # The location of a managed table of pydelta is not certain, unless its columns contain a path. A view has no location.
-    says_path = bool(provider) and (external or provider != FORMAT or entered is not None)
-    path = _path(entered, text) if says_path else None
-    return Entry(name, provider, path, external, options, "\nPartition Provider: Catalog\n" in text)
+        options_text = metadata_value(schema or spark.table(name).schema, CATALOG_KEY)
+        options = {} if options_text is None else catalog_options(options_text)
+    external, entered_path = table_type == "EXTERNAL", options.pop("path", None)
+    # A view has no location. The one of a managed table of pydelta is certain only if its columns contain the path too.
+    has_certain_path = bool(provider) and (external or provider != FORMAT or entered_path is not None)
+    path = _certain_path(entered_path, facts) if has_certain_path else None
+    return Entry(name, provider, path, external, options, "\nPartition Provider: Catalog\n" in facts)
 
 
 def find_stored(spark: Any, name: str) -> Entry | None:
     """Do the same as `find`, but ignore temporary views, as Spark does when it creates or replaces a table: the table is in the
     catalog, even if a view hides its name."""
     entry = find(spark, name)
-    if entry is None or entry.provider:
+    if entry is None or entry.provider:  # no entry, or a table
         return entry
+    # A view: with a database before it, the name cannot mean a temporary one.
     namespace, table = _namespace_and_table(spark, name)
     return find(spark, _quoted([*(namespace or [_SESSION_CATALOG, spark.catalog.currentDatabase()]), table]))
 
@@ -205,36 +209,36 @@ def has_catalogs(spark: Any) -> bool:
 
 
 def _entry_of_fields(name: str, fields: Mapping[str, Any] | None) -> Entry | None:
-    """Return the entry. fields: as SparkInternals.entry returns them; None if the catalog has no entry, and then the result is
-    None too."""
+    """Return the entry; None if the catalog has none. fields: of the entry in our Java catalog, by name; None if it has none."""
     if fields is None:
         return None
     options = catalog_options(fields["options"]) if "options" in fields else {}
     path = options.pop("path", None)
     provider = (fields.get("provider") or "").lower()
-    external, tracks = fields["type"] == "EXTERNAL", bool(fields.get("tracksPartitions"))
-    return Entry(name, provider, path, external, options, tracks, fields.get("columns"))
+    external, tracks_partitions = fields["type"] == "EXTERNAL", bool(fields.get("tracksPartitions"))
+    return Entry(name, provider, path, external, options, tracks_partitions, fields.get("columns"))
 
 
-def _type_and_provider(text: str) -> tuple[str, str]:
-    """Return the type (MANAGED, EXTERNAL or VIEW), and the provider in lower case, which is empty for a view. text: the facts of
+def _type_and_provider(facts: str) -> tuple[str, str]:
+    """Return the type (MANAGED, EXTERNAL or VIEW), and the provider in lower case, which is empty for a view. facts: the facts of
     SHOW TABLE EXTENDED."""
-    facts = _TYPE_AND_PROVIDER.search(text)
-    assert facts is not None, f"SHOW TABLE EXTENDED has no type: {text}"
-    return facts[1], (facts[2] or "").lower()
+    match = _TYPE_AND_PROVIDER.search(facts)
+    assert match is not None, f"SHOW TABLE EXTENDED has no type: {facts}"
+    return match[1], (match[2] or "").lower()
 
 
-def _path(entered: str | None, text: str) -> str | None:
-    """Return where a table is. entered: the path in the metadata of its columns, where reads go; None if there is none. text: the
-    facts of SHOW TABLE EXTENDED.
+def _certain_path(entered_path: str | None, facts: str) -> str | None:
+    """Return where a table is. entered_path: the path in the metadata of its columns, where reads go; None if there is none.
+    facts: the facts of SHOW TABLE EXTENDED.
 
     With an entered path, the catalog must still have this location. Without one, the text must contain exactly one location.
     Otherwise the result is None.
     """
-    if entered is not None:
-        return entered if any(f"\nLocation: {scheme}{entered}\n" in text for scheme in ("", "file:", "file://")) else None
-    match list(_LOCATION.finditer(text)):
-        case [location] if _BEHIND_LOCATION.fullmatch(text, location.end()):
+    if entered_path is not None:
+        is_location = any(f"\nLocation: {scheme}{entered_path}\n" in facts for scheme in ("", "file:", "file://"))
+        return entered_path if is_location else None
+    match list(_LOCATION.finditer(facts)):
+        case [location] if _AFTER_LOCATION.fullmatch(facts, location.end()):
             return local_path(location[1])
     return None
 
@@ -247,25 +251,26 @@ def path_of_new(spark: Any, name: str) -> str | None:
 
 def path_in_name(name: str) -> str | None:
     """Return the path in delta.`/path` or pydelta.`/path`; None for a name of a catalog."""
-    named = format_and_path(name)
-    return named[1] if named is not None and named[0] in (DELTA, FORMAT) else None
+    format_path = format_and_path(name)
+    return format_path[1] if format_path is not None and format_path[0] in (DELTA, FORMAT) else None
 
 
 def handled_path(spark: Any, name: str) -> str | None:
     """Return the path in pydelta.`/path`, in delta.`/path` if pydelta handles it, or that of a name in Unity Catalog; otherwise
     None."""
-    named = format_and_path(name)
-    if named is None:
+    format_path = format_and_path(name)
+    if format_path is None:
         return _unity_url(spark, name)
-    if named[0] not in (DELTA, FORMAT):
+    if format_path[0] not in (DELTA, FORMAT):
         return None
-    return named[1] if named[0] == FORMAT or delta_is_ours(spark) else None
+    return format_path[1] if format_path[0] == FORMAT or delta_is_ours(spark) else None
 
 
 def _unity_url(spark: Any, name: str) -> str | None:
+    """Return the table's URL for a name in Unity Catalog; None for another name, and for a text that is no name."""
     try:
         parts = _parts(name)
-    except InvalidOptionError:  # as in format_and_path
+    except InvalidOptionError:  # the code that looks the name up reports what is wrong with it
         return None
     return url_of_name(spark, parts)
 
@@ -276,8 +281,8 @@ def format_and_path(name: str) -> tuple[str, str] | None:
         parts = _parts(name)
     except InvalidOptionError:  # the code that looks the name up reports what is wrong with it
         return None
-    by_path = len(parts) == 2 and ("/" in parts[1] or has_scheme(parts[1]))
-    return (parts[0].lower(), parts[1]) if by_path else None
+    is_path = len(parts) == 2 and ("/" in parts[1] or has_scheme(parts[1]))
+    return (parts[0].lower(), parts[1]) if is_path else None
 
 
 def full_name(spark: Any, name: str) -> str:
@@ -289,7 +294,7 @@ def full_name(spark: Any, name: str) -> str:
     return ".".join([*(namespace or [_SESSION_CATALOG, spark.catalog.currentDatabase()]), table])
 
 
-def taken(entry: Entry) -> TableAlreadyExistsError:
+def name_exists_error(entry: Entry) -> TableAlreadyExistsError:
     """Return the error for a new table whose name already exists."""
     return TableAlreadyExistsError(
         f"The table {entry.name} already exists in the catalog{'' if entry.path is None else f' (at {entry.path})'}; nothing was "
@@ -300,7 +305,7 @@ def taken(entry: Entry) -> TableAlreadyExistsError:
     )
 
 
-def table_at_new_path(name: str, path: str) -> TableAlreadyExistsError:
+def path_exists_error(name: str, path: str) -> TableAlreadyExistsError:
     """Return the error for a new name at whose location a table already lies."""
     return TableAlreadyExistsError(
         f"{name} is not in the catalog, but at {path}, where it would be created, there is a table. Nothing was written. Use "
@@ -331,33 +336,33 @@ def new_table_path(spark: Any, name: str, path: str | None) -> str:
     return os.path.abspath(path)
 
 
-def new_provider(spark: Any, stated: str | None = None) -> str:
+def new_provider(spark: Any, requested_provider: str | None = None) -> str:
     """Return the provider of a new name: `delta` if that is pydelta's and the caller states it, otherwise `pydelta`. If the
     caller states none, PROVIDER_CONF or else Spark's default format decides."""
-    provider = stated or conf(spark, PROVIDER_CONF) or conf(spark, "spark.sql.sources.default") or ""
+    provider = requested_provider or conf(spark, PROVIDER_CONF) or conf(spark, "spark.sql.sources.default") or ""
     return DELTA if provider.lower() == DELTA and delta_is_ours(spark) else FORMAT
 
 
 def enter(spark: Any, name: str, path: str, provider: str, *, if_absent: bool = False) -> None:
-    """Enter an existing table with its present columns. provider: pydelta or delta. Raises Spark's error if the name already
-    exists, unless `if_absent`: then another session has entered it in the meantime. Raises InvalidOptionError for a path in which
-    Spark would replace variables."""
+    """Enter the name of an existing table into the catalog with its present columns. provider: pydelta or delta. if_absent: an
+    existing name is no error, because another session may have entered it in the meantime. Otherwise raises Spark's error for
+    it. Raises InvalidOptionError for a path in which Spark would replace variables."""
     check_enterable(name, path)
     text = path.replace("\\", "\\\\").replace("'", "\\'")
-    unless = "IF NOT EXISTS " if if_absent else ""
-    spark_sql(spark, f"CREATE TABLE {unless}{quoted_name(name)} USING {provider} LOCATION '{text}'")
+    if_not_exists = "IF NOT EXISTS " if if_absent else ""
+    spark_sql(spark, f"CREATE TABLE {if_not_exists}{quoted_name(name)} USING {provider} LOCATION '{text}'")
 
 
 def may_be_managed(spark: Any, path: str) -> bool:
-    """Return whether a new table at a path can be a managed one: the path is empty, and the session has our catalogs and is a
-    classic one."""
+    """Return whether a new table at a path can be a managed one: nothing is at the path, and the session is a classic one with
+    our catalogs."""
     return has_catalogs(spark) and SparkInternals(spark).is_free(path)
 
 
-def enter_new(spark: Any, name: str, path: str, stated: str | None, *, managed: bool) -> None:
-    """Do the same as `enter`. stated: the provider that the caller names, if any. managed: DROP TABLE deletes the table's files
-    too; only if may_be_managed."""
-    provider = new_provider(spark, stated)
+def enter_new(spark: Any, name: str, path: str, requested_provider: str | None, *, managed: bool) -> None:
+    """Do the same as `enter`. requested_provider: the provider that the caller names, if any. managed: DROP TABLE deletes the
+    table's files too; only if may_be_managed."""
+    provider = new_provider(spark, requested_provider)
     if not managed:
         enter(spark, name, path, provider)
         return
@@ -381,31 +386,32 @@ def check_enterable(name: str, path: str) -> None:
 def refresh(spark: Any, entry: Entry) -> None:
     """Give the entry the table's present columns. Spark cannot change them in place: the name is dropped and entered again. This
     is not done for an entry of delta-spark, which takes the columns from the log, nor for a managed table, whose files would be
-    deleted with the name. A session with our catalogs has the log's columns in any case, and does this for other sessions."""
+    deleted with the name. A session with our catalogs reads the columns from the log; it refreshes the entry for other
+    sessions."""
     if not entry.is_ours or not entry.external:
         return
     if handled_path(spark, entry.name) is not None:
         return
     path = entry.writable_path()
-    if _is_old(entry, spark, spark.read.format(FORMAT).load(path).schema):
+    if _has_old_columns(entry, spark, spark.read.format(FORMAT).load(path).schema):
         enter_instead(spark, entry.name, path, entry.provider)
 
 
-def _is_old(entry: Entry, spark: Any, present: StructType) -> bool:
+def _has_old_columns(entry: Entry, spark: Any, table_schema: StructType) -> bool:
     """Return whether the entry has other columns than the present table."""
     if entry.columns is not None:
-        entered = StructType.fromJson(orjson.loads(entry.columns))
-        return entered.simpleString() != present.simpleString()
-    seen = spark.table(entry.name).schema
-    return metadata_value(seen, _STALE_KEY) is not None or without_metadata(seen, CATALOG_KEY) != present
+        entered_schema = StructType.fromJson(orjson.loads(entry.columns))
+        return entered_schema.simpleString() != table_schema.simpleString()
+    schema_of_name = spark.table(entry.name).schema
+    return metadata_value(schema_of_name, _STALE_KEY) is not None or without_metadata(schema_of_name, CATALOG_KEY) != table_schema
 
 
 def enter_instead(spark: Any, name: str, path: str, provider: str) -> None:
     """Replace the entry of a name by an external table, whose data stay. Raises the same as `enter`, and before the name is
     dropped if the error can be detected then."""
     check_enterable(name, path)
-    present = find(spark, name)
-    if present is not None and not present.external:
+    current_entry = find(spark, name)
+    if current_entry is not None and not current_entry.external:
         raise UnsupportedOperationError(
             f"{name} has become a managed table meanwhile, whose files would go with the name: it stays as it is.", table=name
         )
@@ -445,8 +451,8 @@ def is_of_another_catalog(spark: Any, name: str) -> bool:
     """
     first, *other_parts = _parts(name)
     # A name of three parts begins with a catalog. One of two parts begins with a database, unless a catalog has this name.
-    names_it = first.lower() == _SESSION_CATALOG or len(other_parts) > 1
-    if other_parts and (names_it or conf(spark, f"spark.sql.catalog.{first}") is not None):
+    begins_with_catalog = first.lower() == _SESSION_CATALOG or len(other_parts) > 1
+    if other_parts and (begins_with_catalog or conf(spark, f"spark.sql.catalog.{first}") is not None):
         catalog: str = first
     else:
         catalog = spark.catalog.currentCatalog()
@@ -467,4 +473,5 @@ def quoted_name(name: str) -> str:
 
 
 def _quoted(parts: list[str]) -> str:
+    """Return the parts in backticks, with dots between them."""
     return ".".join(map(quoted, parts))

@@ -7,6 +7,7 @@ DataStreamWriter, classic and Connect.
 The wrappers record each call and then call Spark's own method. Only the methods that end a read or a write of our format behave
 differently: `load` adds the session's settings and, in a batch read, the hidden column `_metadata`; `save` and similar methods
 become a `Save` (batch_save.py), `start` and `toTable` a `StreamSave` (streaming_start.py). Other formats see no difference.
+A function `_wrap_<method>` takes Spark's own method (`original`) and returns the method that replaces it.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ _LIMITED_TEXT = re.compile(r'(ype":)"(?:var)?char\(\d+\)"')  # as a type, elemen
 
 @dataclass(slots=True)
 class _Calls:
-    """The calls on one reader or writer, in any order. options: by lower-case name, with the user's spelling.
-    schema: a StructType or SQL. table, properties: of writeTo. partition_by: names; with writeTo also Columns."""
+    """The calls on one reader or writer, in any order; None where the method was not called. options: by lower-case name, as
+    (name in the user's spelling, value). schema: a StructType or SQL. table, properties: of writeTo. partition_by: names; with
+    writeTo also Columns. bucketed: bucketBy was called."""
 
     format: str | None = None
     schema: Any = None
@@ -60,13 +62,14 @@ class _Calls:
     properties: dict[str, str] = field(default_factory=dict)
 
     def add_option(self, key: str, value: Any) -> None:
+        """Record an option. Spark ignores an option with the value None."""
         if value is not None:
             self.options[key.lower()] = (key, value)
 
 
 def install(*, connect: bool, in_clones: Callable[[Any, Any], Any]) -> None:
-    """Wrap the methods, once in a process. in_clones: takes a session and the user's function of foreachBatch, and returns the
-    function that Spark calls."""
+    """Wrap the methods, once in a process. connect: whether the session is one of Spark Connect, whose classes are wrapped too.
+    in_clones: takes a session and the user's function of foreachBatch, and returns the function that Spark calls."""
     for over_connect in (False, True) if connect else (False,):
         batches, streams = readwriter_modules(connect=over_connect)
         _install_reader(batches.DataFrameReader)
@@ -77,34 +80,35 @@ def install(*, connect: bool, in_clones: Callable[[Any, Any], Any]) -> None:
 
 
 def _install_reader(cls: type[Any]) -> None:
-    wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
-    wrap(cls, "schema", _noting(lambda calls, schema: setattr(calls, "schema", schema)))
-    wrap(cls, "option", _noting(_Calls.add_option))
-    wrap(cls, "options", _noting(_note_options))
-    wrap(cls, "load", _load)
-    wrap(cls, "table", _table)
+    wrap(cls, "format", _recording(lambda calls, source: setattr(calls, "format", source)))
+    wrap(cls, "schema", _recording(lambda calls, schema: setattr(calls, "schema", schema)))
+    wrap(cls, "option", _recording(_Calls.add_option))
+    wrap(cls, "options", _recording(_record_options))
+    wrap(cls, "load", partial(_wrap_load, is_stream=False))
+    wrap(cls, "table", _wrap_table)
 
 
 def _install_writer(cls: type[Any]) -> None:
-    wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
-    wrap(cls, "mode", _noting(_note_mode))
-    wrap(cls, "partitionBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", _names(cols))))
-    wrap(cls, "clusterBy", _noting(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
-    wrap(cls, "bucketBy", _noting(lambda calls, *_, **__: setattr(calls, "bucketed", True)))
-    wrap(cls, "option", _noting(_Calls.add_option))
-    wrap(cls, "options", _noting(_note_options))
-    wrap(cls, "save", _save)
-    wrap(cls, "saveAsTable", _save_as_table)
-    wrap(cls, "insertInto", _insert_into)
+    wrap(cls, "format", _recording(lambda calls, source: setattr(calls, "format", source)))
+    wrap(cls, "mode", _recording(_record_mode))
+    wrap(cls, "partitionBy", _recording(lambda calls, *cols: setattr(calls, "partition_by", _names(cols))))
+    wrap(cls, "clusterBy", _recording(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
+    wrap(cls, "bucketBy", _recording(lambda calls, *_, **__: setattr(calls, "bucketed", True)))
+    wrap(cls, "option", _recording(_Calls.add_option))
+    wrap(cls, "options", _recording(_record_options))
+    wrap(cls, "save", _wrap_save)
+    wrap(cls, "saveAsTable", _wrap_save_as_table)
+    wrap(cls, "insertInto", _wrap_insert_into)
 
 
-def _noting(note: Callable[..., None]) -> Callable[[Method], Method]:
-    """Return a wrapper that records a call that Spark accepted. note: takes the record (_Calls) and the arguments of the call."""
+def _recording(record: Callable[..., None]) -> Callable[[Method], Method]:
+    """Return a function that wraps a method: it calls Spark's own method, and if that raises no error it records the call.
+    record: takes the _Calls of the reader or writer and the arguments of the call."""
 
     def make(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(self, *args, **kwargs)
-            note(_calls(self), *args, **kwargs)
+            record(_calls(self), *args, **kwargs)
             return result
 
         return method
@@ -121,18 +125,18 @@ def _calls(owner: Any) -> _Calls:
     return calls
 
 
-def _note_mode(calls: _Calls, saveMode: str | None) -> None:
+def _record_mode(calls: _Calls, saveMode: str | None) -> None:
     if saveMode is not None:
         calls.mode = saveMode
 
 
-def _note_options(calls: _Calls, **options: Any) -> None:
+def _record_options(calls: _Calls, **options: Any) -> None:
     for key, value in options.items():
         calls.add_option(key, value)
 
 
 def _names(cols: tuple[Any, ...]) -> list[str]:
-    """Spark accepts names one by one, or as one list."""
+    """Return the names that a call has as its arguments. Spark accepts names one by one, or as one list."""
     names: Iterable[Any] = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
     return [str(name) for name in names]
 
@@ -151,16 +155,8 @@ def _our_format(spark: Any, name: str | None) -> str | None:
 # ---------------------------------------------------------------- load
 
 
-def _load(original: Method) -> Method:
-    return _loading(original, is_stream=False)
-
-
-def _load_stream(original: Method) -> Method:
-    return _loading(original, is_stream=True)
-
-
-def _loading(original: Method, *, is_stream: bool) -> Method:
-    """Make `load` pass the session's settings, and let the driver plan reads of batches if it can."""
+def _wrap_load(original: Method, *, is_stream: bool) -> Method:
+    """Return a `load` that passes the session's settings, and lets the driver's own Python plan batch reads if it can."""
 
     def load(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> Any:
         spark = session_of(self)
@@ -168,12 +164,12 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
             return original(self, path, format, schema, **options)
         is_driver = adapter_of(spark).is_driver
         calls = _calls(self)
-        # Spark knows this format already, or is told it: the user may have called it by another name, such as delta.
+        # Spark gets our own name of the format, because the user may have named it differently, such as delta.
         new_format = None if format is None and calls.format == FORMAT else FORMAT
-        called = {**{name: value for name, value in calls.options.values()}, **options}
+        all_options = {**{name: value for name, value in calls.options.values()}, **options}
         with as_spark_raises():
-            admitted(called, nonce_of(spark))
-            check_condition_text(spark, "filter", _option(called, "filter"))
+            admitted(all_options, nonce_of(spark))
+            check_condition_text(spark, "filter", _option(all_options, "filter"))
         private_options = {}
         user_schema = calls.schema if schema is None else schema
         if is_stream:
@@ -181,9 +177,9 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         elif user_schema is not None and is_driver:
             private_options[USER_SCHEMA] = _schema_text(user_schema)
 
-        def by_worker() -> Any:
+        def load_by_worker() -> Any:
             """Load as Spark does: one of its Python workers looks at the table."""
-            settings = read_settings(spark, _path_of(path, called), tracks_schema=is_stream and tracks_schema(called))
+            settings = read_settings(spark, _path_of(path, all_options), tracks_schema=is_stream and tracks_schema(all_options))
             with active(spark):
                 signed_options = private(spark, {SESSION: settings, **private_options})
                 frame = original(self, path, new_format, schema, **{**options, **signed_options})
@@ -191,29 +187,31 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
             return with_columns_of_batches(frame) if is_stream else with_metadata_column(frame)
 
         if is_stream or not is_driver:
-            return by_worker()
-        return driver_load(spark, lambda: _with_arguments(self, new_format, schema, options), path, private_options, by_worker)
+            return load_by_worker()
+        reader = partial(_apply_load_arguments, self, new_format, schema, options)
+        return driver_load(spark, reader, path, private_options, load_by_worker)
 
     return load
 
 
-def _table(original: Method) -> Method:
-    """A change feed has its own columns, which Spark does not expect for a name: it is read from the table's path."""
+def _wrap_table(original: Method) -> Method:
+    """Return a `table` that reads a change feed from the table's path: the feed has its own columns, which Spark does not
+    expect for a name."""
 
     def table(self: Any, tableName: str) -> Any:
-        called = {name: value for name, value in _calls(self).options.values()}
-        is_feed = any(str(_option(called, name.lower())).lower() == "true" for name in CHANGE_FEED)
+        all_options = {name: value for name, value in _calls(self).options.values()}
+        is_feed = any(str(_option(all_options, name.lower())).lower() == "true" for name in CHANGE_FEED)
         path = catalog.path_of_ours(session_of(self), tableName) if is_feed else None
         if path is None:
             return original(self, tableName)
-        frame = session_of(self).read.format(FORMAT).options(**called).load(path)
+        frame = session_of(self).read.format(FORMAT).options(**all_options).load(path)
         return frame.alias(split_name(tableName)[-1])
 
     return table
 
 
-def _with_arguments(reader: Any, format: str | None, schema: Any, options: dict[str, Any]) -> Any:
-    """Return a DataFrameReader that has the arguments of `load`."""
+def _apply_load_arguments(reader: Any, format: str | None, schema: Any, options: dict[str, Any]) -> Any:
+    """Pass the arguments of `load` to the DataFrameReader, and return it."""
     if format is not None:
         reader.format(format)
     if schema is not None:
@@ -232,8 +230,7 @@ def _option(options: Mapping[str, Any], lowercase_name: str) -> Any:
 
 
 def _schema_text(schema: Any) -> str:
-    """Return the schema as text, from a StructType or a schema in SQL. If Spark accepts CHAR and VARCHAR, it reads them as
-    STRING."""
+    """Return the schema as JSON. schema: a StructType or SQL. CHAR and VARCHAR become STRING, as in Spark."""
     text = (StructType.fromDDL(schema) if isinstance(schema, str) else schema).json()
     return _LIMITED_TEXT.sub(r'\1"string"', text)
 
@@ -246,7 +243,7 @@ def _frame_of(writer: Any) -> Any:
     return adapter_of(session_of(writer)).frame_of(writer)
 
 
-def _save(original: Method) -> Method:
+def _wrap_save(original: Method) -> Method:
     def save(
         self: Any,
         path: str | None = None,
@@ -258,30 +255,31 @@ def _save(original: Method) -> Method:
         if not _is_ours(session_of(self), format or _calls(self).format):
             original(self, path, format, mode, partitionBy, **options)
             return
-        _note_arguments(self, mode, partitionBy, options)
+        _apply_save(self, mode, partitionBy, options)
         with as_spark_raises():
             _as_save(self).to(path)
 
     return save
 
 
-def _save_as_table(original: Method) -> Method:
+def _wrap_save_as_table(original: Method) -> Method:
     def saveAsTable(
         self: Any, name: str, format: str | None = None, mode: str | None = None, partitionBy: Any = None, **options: Any
     ) -> None:
         source = format or _calls(self).format
         spark, appends = session_of(self), (mode or _calls(self).mode or "").lower() == "append"
+        # An append without a format is for the table of this name, whatever Spark's default format is.
         if not _is_ours(spark, source) and not (source is None and appends and catalog.is_ours(spark, name)):
             original(self, name, format, mode, partitionBy, **options)
             return
-        _note_arguments(self, mode, partitionBy, options)
+        _apply_save(self, mode, partitionBy, options)
         with as_spark_raises():
             named_tables.save_as_table(_as_save(self, _our_format(spark, source)), name)
 
     return saveAsTable
 
 
-def _insert_into(original: Method) -> Method:
+def _wrap_insert_into(original: Method) -> Method:
     def insertInto(self: Any, tableName: str, overwrite: bool | None = None) -> None:
         if not catalog.is_ours(session_of(self), tableName):
             original(self, tableName, overwrite)
@@ -294,7 +292,8 @@ def _insert_into(original: Method) -> Method:
     return insertInto
 
 
-def _note_arguments(writer: Any, mode: str | None, partition_by: Any, options: dict[str, Any]) -> None:
+def _apply_save(writer: Any, mode: str | None, partition_by: Any, options: dict[str, Any]) -> None:
+    """Call the writer's methods for the arguments of `save` or `saveAsTable`, which records them."""
     writer.mode(mode).options(**options)
     if partition_by is not None:
         writer.partitionBy(partition_by)
@@ -317,31 +316,34 @@ _VERBS = ("create", "replace", "createOrReplace", "append", "overwrite", "overwr
 
 def _install_table_writer(cls: type[Any]) -> None:
     connect = cls.__module__.startswith("pyspark.sql.connect.")
-    wrap(cls, "__init__", _noting(lambda calls, *args, **kwargs: _note_table(calls, args, kwargs, 2 if connect else 1)))
-    wrap(cls, "using", _noting(lambda calls, provider: setattr(calls, "format", provider)))
-    wrap(cls, "option", _noting(_Calls.add_option))
-    wrap(cls, "options", _noting(_note_options))
-    wrap(cls, "tableProperty", _noting(lambda calls, property, value: calls.properties.update({property: value})))
-    wrap(cls, "partitionedBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", list(cols))))
-    wrap(cls, "clusterBy", _noting(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
+    wrap(cls, "__init__", _recording(lambda calls, *args, **kwargs: _record_table(calls, args, kwargs, 2 if connect else 1)))
+    wrap(cls, "using", _recording(lambda calls, provider: setattr(calls, "format", provider)))
+    wrap(cls, "option", _recording(_Calls.add_option))
+    wrap(cls, "options", _recording(_record_options))
+    wrap(cls, "tableProperty", _recording(lambda calls, property, value: calls.properties.update({property: value})))
+    wrap(cls, "partitionedBy", _recording(lambda calls, *cols: setattr(calls, "partition_by", list(cols))))
+    wrap(cls, "clusterBy", _recording(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
     for verb in _VERBS:
-        wrap(cls, verb, _verb(verb))
+        wrap(cls, verb, _wrap_verb(verb))
 
 
-def _note_table(calls: _Calls, args: tuple[Any, ...], kwargs: dict[str, Any], position: int) -> None:
-    """position: of the argument `table` of the constructor, which differs between classic sessions and Connect."""
+def _record_table(calls: _Calls, args: tuple[Any, ...], kwargs: dict[str, Any], position: int) -> None:
+    """Record the table of a DataFrameWriterV2. args, kwargs: of its constructor. position: of the argument `table`, which differs
+    between classic sessions and Connect."""
     calls.table = kwargs["table"] if "table" in kwargs else args[position]
 
 
-def _verb(verb: str) -> Callable[[Method], Method]:
+def _wrap_verb(verb: str) -> Callable[[Method], Method]:
+    """Return a function that wraps a method of `writeTo`. verb: the method's name."""
+
     def make(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> None:
             calls = _calls(self)
             assert calls.table is not None
             spark, creates = session_of(self), verb in ("create", "createOrReplace")
             # Without `using`, a new table gets the default format, and other verbs are for the table of this name.
-            ours = _is_ours(spark, calls.format) if calls.format or creates else catalog.is_ours(spark, calls.table)
-            if not ours:
+            is_ours = _is_ours(spark, calls.format) if calls.format or creates else catalog.is_ours(spark, calls.table)
+            if not is_ours:
                 original(self, *args, **kwargs)
                 return
             with as_spark_raises():
@@ -386,19 +388,19 @@ def _column_name(frame: Any, column: Any) -> str:
 # ---------------------------------------------------------------- readStream, writeStream
 
 # Recorded as the format of a stream whose rows go to foreach or foreachBatch; it is no format of pydelta.
-_OTHER_SINK = "a function of the user's"
+_USER_FUNCTION = "a function of the user's"
 
 
 def _install_stream_reader(cls: type[Any]) -> None:
-    wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
-    wrap(cls, "option", _noting(_Calls.add_option))
-    wrap(cls, "options", _noting(_note_options))
-    wrap(cls, "load", _load_stream)
-    wrap(cls, "table", _table_stream)
+    wrap(cls, "format", _recording(lambda calls, source: setattr(calls, "format", source)))
+    wrap(cls, "option", _recording(_Calls.add_option))
+    wrap(cls, "options", _recording(_record_options))
+    wrap(cls, "load", partial(_wrap_load, is_stream=True))
+    wrap(cls, "table", _wrap_stream_table)
 
 
-def _table_stream(original: Method) -> Method:
-    """Spark passes nothing about the table of a name to a source, so the call becomes a load of the table's path."""
+def _wrap_stream_table(original: Method) -> Method:
+    """Return a `table` of a stream that loads the table's path: Spark passes nothing about the table of a name to a source."""
 
     def table(self: Any, tableName: str) -> Any:
         spark = session_of(self)
@@ -414,38 +416,40 @@ def _table_stream(original: Method) -> Method:
 
 
 def _install_stream_writer(cls: type[Any], in_clones: Callable[[Any, Any], Any]) -> None:
-    wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
-    wrap(cls, "outputMode", _noting(lambda calls, outputMode: setattr(calls, "mode", outputMode)))
-    wrap(cls, "partitionBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", _names(cols))))
-    wrap(cls, "clusterBy", _noting(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
-    wrap(cls, "queryName", _noting(lambda calls, queryName: calls.add_option("queryName", queryName)))
-    wrap(cls, "option", _noting(_Calls.add_option))
-    wrap(cls, "options", _noting(_note_options))
-    wrap(cls, "foreach", _noting(lambda calls, f: setattr(calls, "format", _OTHER_SINK)))
-    wrap(cls, "foreachBatch", partial(_for_each_batch, in_clones))
-    wrap(cls, "start", _start)
-    wrap(cls, "toTable", _to_table)
+    wrap(cls, "format", _recording(lambda calls, source: setattr(calls, "format", source)))
+    wrap(cls, "outputMode", _recording(lambda calls, outputMode: setattr(calls, "mode", outputMode)))
+    wrap(cls, "partitionBy", _recording(lambda calls, *cols: setattr(calls, "partition_by", _names(cols))))
+    wrap(cls, "clusterBy", _recording(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
+    wrap(cls, "queryName", _recording(lambda calls, queryName: calls.add_option("queryName", queryName)))
+    wrap(cls, "option", _recording(_Calls.add_option))
+    wrap(cls, "options", _recording(_record_options))
+    wrap(cls, "foreach", _recording(lambda calls, f: setattr(calls, "format", _USER_FUNCTION)))
+    wrap(cls, "foreachBatch", partial(_wrap_foreach_batch, in_clones))
+    wrap(cls, "start", _wrap_start)
+    wrap(cls, "toTable", _wrap_to_table)
 
 
-def _for_each_batch(in_clones: Callable[[Any, Any], Any], original: Method) -> Method:
-    """in_clones: wraps a function of batches, which Spark calls with frames of clones of the session."""
+def _wrap_foreach_batch(in_clones: Callable[[Any, Any], Any], original: Method) -> Method:
+    """in_clones: wraps the user's function, because Spark may call it with frames of a clone of the session, where pydelta is not
+    registered."""
 
     def foreachBatch(self: Any, func: Any) -> Any:
         result = original(self, in_clones(session_of(self), func))
-        _calls(self).format = _OTHER_SINK
+        _calls(self).format = _USER_FUNCTION
         return result
 
     return foreachBatch
 
 
-def _note_start(writer: Any, outputMode: str | None, partitionBy: Any, queryName: str | None, options: dict[str, Any]) -> None:
+def _apply_start(writer: Any, outputMode: str | None, partitionBy: Any, queryName: str | None, options: dict[str, Any]) -> None:
+    """Call the writer's methods for the arguments of `start` or `toTable`, which records them."""
     writer.options(**options)
     for method, value in ((writer.outputMode, outputMode), (writer.partitionBy, partitionBy), (writer.queryName, queryName)):
         if value is not None:
             method(value)
 
 
-def _start(original: Method) -> Method:
+def _wrap_start(original: Method) -> Method:
     def start(
         self: Any,
         path: str | None = None,
@@ -457,14 +461,14 @@ def _start(original: Method) -> Method:
     ) -> Any:
         if not _is_ours(session_of(self), format or _calls(self).format):
             return original(self, path, format, outputMode, partitionBy, queryName, **options)
-        _note_start(self, outputMode, partitionBy, queryName, options)
+        _apply_start(self, outputMode, partitionBy, queryName, options)
         with as_spark_raises():
             return _as_stream_save(self, original).start(path)
 
     return start
 
 
-def _to_table(original: Method) -> Method:
+def _wrap_to_table(original: Method) -> Method:
     def toTable(
         self: Any,
         tableName: str,
@@ -478,7 +482,7 @@ def _to_table(original: Method) -> Method:
         spark = session_of(self)
         if not _is_ours(spark, source) and not (source is None and catalog.is_ours(spark, tableName)):
             return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
-        _note_start(self, outputMode, partitionBy, queryName, options)
+        _apply_start(self, outputMode, partitionBy, queryName, options)
         with as_spark_raises():
             save = _as_stream_save(self, original_method(type(self), "start"))
             return replace(save, provider=_our_format(spark, source)).to_table(tableName)

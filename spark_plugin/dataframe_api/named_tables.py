@@ -22,7 +22,7 @@ from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dataframe_api.catalog import Entry
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.inserted_columns import TableColumns, table_column, with_table_columns
-from spark_plugin.dml.jobs import newest
+from spark_plugin.dml.jobs import load_newest
 from spark_plugin.dml.store_assignment import StoreAssignment, overflow_as_delta_error
 from spark_plugin.merge.matching import Matching
 from spark_plugin.options.read_options import local_path
@@ -47,13 +47,13 @@ def save_as_table(save: Save, name: str) -> None:
     elif save.mode in ("append", "overwrite"):
         write_to_entry(save, entry)
     else:
-        raise catalog.taken(entry)
+        raise catalog.name_exists_error(entry)
 
 
 def create(save: Save, name: str) -> None:
-    """Write a table for a new name, and enter it. At a requested path a table may exist already, and the mode says what happens
-    to it. In the database's directory there must be none unless it is overwritten. A table that is made in an empty place there
-    is a managed one."""
+    """Write a table for a new name, and enter the name into the catalog. The option `path` may name an existing table, and the
+    mode says what happens to it. Without this option the table is made in the database's directory. There must be none there
+    yet, unless the mode is overwrite. A new table in an empty place there is a managed one."""
     spark, path_option = save.spark, save.option("path")
     path = catalog.new_table_path(spark, name, path_option)
     save, managed = save.without("path"), path_option is None and catalog.may_be_managed(spark, path)
@@ -63,7 +63,7 @@ def create(save: Save, name: str) -> None:
         try:
             replace(save, mode="error").to(path)
         except TableAlreadyExistsError as error:
-            raise catalog.table_at_new_path(name, path) from error
+            raise catalog.path_exists_error(name, path) from error
     catalog.enter_new(spark, name, path, save.provider, managed=managed)
 
 
@@ -74,19 +74,20 @@ def define_with_rows(save: Save, name: str, kind: str) -> None:
     Raises TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS), TableNotFoundError (DELTA_TABLE_NOT_FOUND)."""
     entry = catalog.find_stored(save.spark, name)
     if entry is None and kind == "replace":
-        raise _no_table(name)
+        raise _no_table_error(name)
     if entry is None:
         # The mode is `ignore` for IF NOT EXISTS. The name does not exist, so a table at its path is not the one that is meant.
         create(replace(save, mode="error") if save.mode == "ignore" else save, name)
     elif kind == "create":
-        raise catalog.taken(entry)
+        raise catalog.name_exists_error(entry)
     elif kind != "createIfNotExists":
         write_to_entry(save, entry)
         catalog.refresh(save.spark, entry)
 
 
 def write_to_entry(save: Save, entry: Entry) -> None:
-    """Append to the table of a name, or overwrite it."""
+    """Append to the table of a name, or overwrite it, by the save's mode. Raises InvalidOptionError if the option `path` names
+    another place than the entry."""
     path, path_option = entry.writable_path(), save.option("path")
     if path_option is not None and catalog.new_table_path(save.spark, entry.name, local_path(path_option)) != path:
         raise InvalidOptionError(
@@ -101,7 +102,7 @@ def write_to_entry(save: Save, entry: Entry) -> None:
 
 def write_to_name(save: Save, name: str) -> None:
     """Do the same as write_to_entry. Raises TableNotFoundError (DELTA_TABLE_NOT_FOUND) if the name does not exist."""
-    write_to_entry(save, _existing(save.spark, name))
+    write_to_entry(save, _existing_entry(save.spark, name))
 
 
 def _may_change_columns(save: Save) -> bool:
@@ -127,14 +128,14 @@ def insert_into(save: Save, name: str) -> None:
     Raises SchemaMismatchError (DELTA_INSERT_COLUMN_ARITY_MISMATCH) for another number of columns than the table has; more are
     allowed with mergeSchema.
     """
-    entry = _existing(save.spark, name)
+    entry = _existing_entry(save.spark, name)
     path = entry.writable_path()
     if save.partition_by is not None:
         raise InvalidOptionError(
             "insertInto() can't be used together with partitionBy(): the table has its partitioning. Leave partitionBy out.",
             option="partitionBy",
         )
-    table = TableColumns.of(newest(save.spark, save.table_path(path)).config)
+    table = TableColumns.of(load_newest(save.spark, save.table_path(path)).config)
     columns, data_columns, evolves = table.schema.names, save.frame.columns, _merges_schema(save)
     if len(data_columns) < len(columns) or (len(data_columns) > len(columns) and not evolves):
         raise SchemaMismatchError(
@@ -145,24 +146,25 @@ def insert_into(save: Save, name: str) -> None:
             table=name,
         )
     mode = "overwrite" if save.mode == "overwrite" else "append"
-    matching = save.replaced() if mode == "overwrite" else None
+    matching = save.row_matching() if mode == "overwrite" else None
     check_aligned(() if matching is None else matching.columns, columns, data_columns)
-    frame, matching = _by_position(save, table, matching, evolves=evolves)
+    frame, matching = _in_table_columns(save, table, matching, evolves=evolves)
     with overflow_as_delta_error("CAST_OVERFLOW_IN_TABLE_INSERT"):
         write_to_entry(replace(save, frame=frame, mode=mode, matching=matching), entry)
 
 
-def _by_position(
+def _in_table_columns(
     save: Save, table: TableColumns, matching: Matching | None, *, evolves: bool
 ) -> tuple[DataFrame, Matching | None]:
-    """Return the rows as the table's columns, and how they match rows of the table (None if they replace no matching rows).
+    """Return the rows as the table's columns, matched by position, and how they match rows of the table (None if they replace no
+    matching rows).
 
     A condition of replaceOn uses the columns and the alias of the data: these columns stay, next to the table's columns.
     """
     frame, rule = save.frame, StoreAssignment.of(save.spark, evolves=evolves)
     names = [*table.schema.names, *frame.columns[len(table.schema.names) :]]
     has_condition = matching is not None and not matching.columns
-    if not has_condition:  # a frame may have two columns of one name
+    if not has_condition:  # new names, because two columns of the frame may have the same one
         frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
     pairs = zip(names, frame.schema.fields, strict=True)
     columns = [table_column(rule, table, name, field, by_name=False) for name, field in pairs]
@@ -173,13 +175,15 @@ def _by_position(
 
 
 def check_aligned(matched_columns: Sequence[str], columns: Sequence[str], data_columns: Sequence[str]) -> None:
-    """Columns that are written by position but match rows by name must be the same ones. matched_columns: of replaceUsing.
-    columns: of the table; data_columns: of the data.
+    """Check that each column of replaceUsing has the same position in the data and in the table: the data is written by position,
+    and these columns match rows by name. matched_columns: of replaceUsing. columns: of the table; data_columns: of the data.
 
     Raises SchemaMismatchError (INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS) for one that the data has at another position.
     """
     misaligned = [
-        name for name in matched_columns if (place := _place(data_columns, name)) is not None and place != _place(columns, name)
+        name
+        for name in matched_columns
+        if (position := _position(data_columns, name)) is not None and position != _position(columns, name)
     ]
     if misaligned:
         raise SchemaMismatchError(
@@ -191,12 +195,13 @@ def check_aligned(matched_columns: Sequence[str], columns: Sequence[str], data_c
         )
 
 
-def _place(names: Sequence[str], name: str) -> int | None:
+def _position(names: Sequence[str], name: str) -> int | None:
     """Return the position of a column, whose name may have backticks, in any case; None if no column has the name."""
-    return next((place for place, other in enumerate(names) if (other.lower(),) == split_name(name.lower())), None)
+    path = split_name(name.lower())
+    return next((position for position, column_name in enumerate(names) if (column_name.lower(),) == path), None)
 
 
-def _existing(spark: Any, name: str) -> Entry:
+def _existing_entry(spark: Any, name: str) -> Entry:
     """Return the entry of a name. Raises TableNotFoundError (DELTA_TABLE_NOT_FOUND) if the name does not exist, and the error of
     `load` for a path without a table."""
     entry = catalog.find(spark, name)
@@ -204,11 +209,11 @@ def _existing(spark: Any, name: str) -> Entry:
     if path is not None:
         spark.read.format(FORMAT).load(path)  # reports the error of a path without a table
     if entry is None:
-        raise _no_table(name)
+        raise _no_table_error(name)
     return entry
 
 
-def _no_table(name: str) -> TableNotFoundError:
+def _no_table_error(name: str) -> TableNotFoundError:
     return TableNotFoundError(
         f"There is no table {name} in the catalog. Create it with writeTo({name!r}).using('pydelta').create() or "
         f"saveAsTable, or enter one that is there with CREATE TABLE {name} USING pydelta LOCATION '...'.",
@@ -230,24 +235,25 @@ def run_verb(verb: str, save: Save, name: str, condition: Any = None) -> None:
         case "create":
             save_as_table(replace(save, mode="error"), name)
         case "replace":
-            _replace(save, _existing(save.spark, name))
+            _replace(save, _existing_entry(save.spark, name))
         case "createOrReplace":
             entry = catalog.find_stored(save.spark, name)
             if entry is None:
-                create(_of_new_schema(save), name)
+                create(_with_new_schema(save), name)
             else:
                 _replace(save, entry)
         case "append":
             write_to_name(replace(save, mode="append"), name)
         case "overwrite":
-            entry = _existing(save.spark, name)
-            write_to_entry(overwriting_where(save, entry.writable_path(), condition), entry)
+            entry = _existing_entry(save.spark, name)
+            write_to_entry(overwrite_where(save, entry.writable_path(), condition), entry)
         case "overwritePartitions":
-            dynamic = replace(save, mode="overwrite").with_options(partitionOverwriteMode="dynamic")
-            write_to_entry(dynamic, _existing(save.spark, name))
+            dynamic_overwrite = replace(save, mode="overwrite").with_options(partitionOverwriteMode="dynamic")
+            write_to_entry(dynamic_overwrite, _existing_entry(save.spark, name))
 
 
 def _refuse_matching(save: Save) -> None:
+    """Refuse the options replaceUsing and replaceOn for a new table, which has no rows that could match."""
     option_names = [name for key, (name, _) in save.options.items() if key in ("replaceusing", "replaceon")]
     if option_names:
         raise InvalidOptionError(
@@ -260,28 +266,32 @@ def _refuse_matching(save: Save) -> None:
 
 
 def _replace(save: Save, entry: Entry) -> None:
-    write_to_entry(_of_new_schema(save), entry)
+    write_to_entry(_with_new_schema(save), entry)
 
 
-def _of_new_schema(save: Save) -> Save:
-    """Give the table the schema of the rows and the partitioning of the writer, which may be none."""
+def _with_new_schema(save: Save) -> Save:
+    """Return an overwrite that gives the table the schema of the rows and the partitioning of the writer, which may be none."""
     partition_by = save.partition_by if save.partition_by is not None or save.cluster_by is not None else ()
     changed = replace(save, mode="overwrite", partition_by=partition_by)
     return changed.with_options(overwriteSchema="true", partitionOverwriteMode="static")
 
 
-def overwriting_where(save: Save, path: str, condition: Any) -> Save:
-    """Return an overwrite of the rows for which a Column is true. path: of the table. Raises InvalidOptionError for a Column that
-    has no SQL."""
-    text = _sql_of(save.spark, path, condition)
-    static = replace(save, mode="overwrite").with_options(partitionOverwriteMode="static")
-    return static if text.lower() == "true" else static.without("partitionOverwriteMode").with_options(replaceWhere=text)
+def overwrite_where(save: Save, path: str, condition: Any) -> Save:
+    """Return a save that replaces the table's rows for which a Column is true. path: of the table. Raises InvalidOptionError
+    for a Column that has no SQL."""
+    text = _condition_sql(save.spark, path, condition)
+    overwrite = replace(save, mode="overwrite")
+    if text.lower() == "true":  # all rows, also if the session overwrites only the partitions of the new rows
+        return overwrite.with_options(partitionOverwriteMode="static")
+    return overwrite.without("partitionOverwriteMode").with_options(replaceWhere=text)
 
 
-def _sql_of(spark: Any, path: str, condition: Any) -> str:
-    """Return the condition as SQL over the table's columns, checked: Spark reads the text as the same condition."""
+def _condition_sql(spark: Any, path: str, condition: Any) -> str:
+    """Return the condition as SQL over the table's columns, after a check that Spark reads the text as the same condition.
+    path: of the table."""
 
     def shape() -> DataFrame:
+        """Return a frame without rows that has the table's columns."""
         empty: DataFrame = spark.createDataFrame([], spark.read.format(FORMAT).load(path).schema)
         return empty
 

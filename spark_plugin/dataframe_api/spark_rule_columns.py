@@ -1,6 +1,7 @@
-"""Table rules that only Spark can compute: a save adds hidden columns with their results to the rows.
+"""Rules of a table (CHECK constraints, column invariants, generated columns) that only Spark can compute: a save adds hidden
+columns with their results to the rows.
 
-    answered = with_rule_columns(frame, rules, nonce)
+    frame = with_rule_columns(frame, rules, nonce)
 
 Spark only gets the text of a rule that expressions/sql_text/spark_rules.py prints. It computes the rule from the row as pydelta
 will write it: the columns that a rule names are cast to the table's types by Spark's own store assignment, an empty text in a
@@ -41,7 +42,7 @@ def rules_of_table(spark: Any, table: TablePath, frame: Any) -> RulesForSpark | 
     """Return what Spark has to compute before the frame's rows may be written to the table. None if there is no table, nothing to
     compute, or if the write would still be refused. Over Spark Connect a job reads the rules from the table."""
     zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
-    snapshot = at_table(spark, partial(_snapshot_of, table.open_store(spark)))
+    snapshot = at_table(spark, partial(_load_snapshot, table.open_store(spark)))
     return None if snapshot is None else rules_for_spark(snapshot.config, tuple(frame.columns), zone)
 
 
@@ -57,7 +58,8 @@ def needs_save(spark: Any, table: TablePath) -> bool:
     return bool(fields) and bool(json.loads(fields[0].metadata[FACTS]).get("needs_save"))
 
 
-def _snapshot_of(store: ObjectStore) -> Snapshot | None:
+def _load_snapshot(store: ObjectStore) -> Snapshot | None:
+    """Return the table's newest version; None if there is no table or it cannot be read."""
     try:
         return Snapshot.load(store)
     except (DeltaError, OSError):  # the write reports this error
@@ -65,8 +67,9 @@ def _snapshot_of(store: ObjectStore) -> Snapshot | None:
 
 
 def with_rule_columns(frame: Any, rules: RulesForSpark, nonce: str) -> Any:
-    """Return the frame with the defaults that it lacks, with the columns that rules name in the table's types, and with the
-    rules' results after them; None if a rule is no condition. nonce: a part of the names of the columns of results.
+    """Return the frame with the default values of columns that it lacks, with the columns that rules name in the table's types,
+    and with a boolean column for the result of each rule after them; None if a rule is no condition, because its result is not
+    boolean. nonce: a part of the names of the result columns.
 
     Raises SchemaMismatchError for a column that the table's column does not accept, AnalysisException for a rule that Spark
     refuses; UnsupportedTableFeatureError for a default that Spark must not compute; UnsupportedOperationError as
@@ -79,36 +82,38 @@ def with_rule_columns(frame: Any, rules: RulesForSpark, nonce: str) -> Any:
     frame = frame.select("*", *(default_of(spark, field).alias(field.name) for field in rules.defaults))
     if not rules.columns:
         return frame
-    rows = frame.select(*_inputs(frame, rules))
+    rows = frame.select(*_input_columns(frame, rules))
     for field in rules.inputs:
         if field.data_type in (STRING, BINARY) and field.name in rules.partition_columns:
             rows = rows.withColumn(field.name, F.expr(resolvable_rule_text(spark, null_if_empty(field.name))))
     for rule in rules.generated:
         assert rule.value is not None
         rows = rows.withColumn(rule.rule.name, F.expr(resolvable_rule_text(spark, rule.value)))
-    answers = [F.expr(resolvable_rule_text(spark, rule.condition)).alias(rule.name(nonce)) for rule in rules.columns]
-    answered = rows.select("*", *answers)
-    kinds = [field.dataType for field in answered.schema.fields[-len(answers) :]]
-    return answered if all(isinstance(kind, BooleanType) for kind in kinds) else None
+    result_columns = [F.expr(resolvable_rule_text(spark, rule.condition)).alias(rule.name(nonce)) for rule in rules.columns]
+    rows_with_results = rows.select("*", *result_columns)
+    result_types = [field.dataType for field in rows_with_results.schema.fields[-len(result_columns) :]]
+    return rows_with_results if all(isinstance(data_type, BooleanType) for data_type in result_types) else None
 
 
-def _inputs(frame: Any, rules: RulesForSpark) -> list[Column]:
+def _input_columns(frame: Any, rules: RulesForSpark) -> list[Column]:
     """Return the frame's columns, and after them nulls for the columns that rules name and the frame lacks. Columns that rules
     name get the table's names and types.
     """
     fields_by_name = {field.name.lower(): field for field in rules.inputs}
-    assigning = StoreAssignment(adapter_of(frame.sparkSession), "ANSI", evolves=False)
+    store_assignment = StoreAssignment(adapter_of(frame.sparkSession), "ANSI", evolves=False)
     columns = []
     for frame_field in frame.schema.fields:
         column, field = F.col(quoted(frame_field.name)), fields_by_name.get(frame_field.name.lower())
         if field is None:
             columns.append(column.alias(frame_field.name))
         else:
-            columns.append(_assigned(column, frame_field, field, assigning).alias(field.name))
+            columns.append(_cast_for_table(column, frame_field, field, store_assignment).alias(field.name))
     return [*columns, *(F.lit(None).cast(spark_type(field.data_type)).alias(field.name) for field in rules.absent)]
 
 
-def _assigned(column: Column, frame_field: StructField, field: DeltaField, assigning: StoreAssignment) -> Column:
+def _cast_for_table(column: Column, frame_field: StructField, field: DeltaField, store_assignment: StoreAssignment) -> Column:
+    """Return the column in the table's type. frame_field: of the frame; field: of the table. Raises SchemaMismatchError if the
+    table's column does not accept the type."""
     table_type = spark_type(field.data_type)
     if frame_field.dataType.simpleString() == table_type.simpleString():
         return column
@@ -121,4 +126,4 @@ def _assigned(column: Column, frame_field: StructField, field: DeltaField, assig
             sql_state="22005",
             column=field.name,
         )
-    return assigning.cast(Typed(column, frame_field.dataType), table_type, field.name)
+    return store_assignment.cast(Typed(column, frame_field.dataType), table_type, field.name)

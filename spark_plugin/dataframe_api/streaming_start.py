@@ -30,9 +30,9 @@ _CHECKPOINT_CONF = "spark.sql.streaming.checkpointLocation"
 
 @dataclass(frozen=True, slots=True)
 class StreamSave:
-    """writer: Spark's DataStreamWriter, on which all calls were made. frame: the stream. options: by lower-case name, as (name
-    in the user's spelling, value). partition_by, cluster_by: None if not given. launch: Spark's own `start`. provider: of the
-    name in the catalog, if the query makes one."""
+    """A streaming write with all that the user asked for. writer: Spark's DataStreamWriter, on which all calls were made.
+    frame: the stream. options: by lower-case name, as (name in the user's spelling, value). partition_by, cluster_by: None if
+    not given. launch: Spark's own `start`. provider: of the name in the catalog, if the query makes one."""
 
     writer: Any
     frame: Any
@@ -54,7 +54,7 @@ class StreamSave:
         stream_write_options.
         """
         mode = self._checked_mode()
-        options = self._travelling(path)
+        options = self._sink_options(path)
         texts = {name: str(value) for name, value in options.items()}
         stream_write_options({**texts, **({} if path is None else {"path": path})}, complete=mode == "complete")
         writer = self.writer.format(FORMAT)
@@ -71,7 +71,7 @@ class StreamSave:
         if entry is None:
             # A batch write without rows creates the table.
             empty = self.spark.createDataFrame([], self.frame.schema)
-            save = Save(empty, "append", self._of_a_batch(), self.partition_by, self.cluster_by, provider=self.provider)
+            save = Save(empty, "append", self._batch_options(), self.partition_by, self.cluster_by, provider=self.provider)
             named_tables.create(save, name)
             entry = catalog.find(self.spark, name)
             assert entry is not None, f"{name} was just entered"
@@ -83,11 +83,12 @@ class StreamSave:
             )
         return self.start(path)
 
-    def _of_a_batch(self) -> dict[str, tuple[str, Any]]:
+    def _batch_options(self) -> dict[str, tuple[str, Any]]:
         """Return the options without those that only streams have."""
         return {key: pair for key, pair in self.options.items() if key not in (CHECKPOINT_LOCATION.lower(), "queryname")}
 
     def _checked_mode(self) -> str:
+        """Return the output mode in lower case. Raises UnsupportedOperationError (DELTA_UNSUPPORTED_OUTPUT_MODE) for update."""
         mode = self.output_mode.lower()
         if mode not in _MODES:
             raise UnsupportedOperationError(
@@ -99,21 +100,23 @@ class StreamSave:
             )
         return mode
 
-    def _travelling(self, path: str | None) -> dict[str, Any]:
-        """Return the options, with the facts that Spark would not pass to a Python sink."""
+    def _sink_options(self, path: str | None) -> dict[str, Any]:
+        """Return the options of the sink: the user's, and those with facts that Spark would not pass to a Python sink. path: None
+        if the option `path` contains it."""
         refuse_private(self.options, "This write")
         options = {name: value for name, value in self.options.values()}
         target = path or next((str(value) for name, value in options.items() if name.lower() == "path"), None)
         options[SESSION] = write_settings(self.spark, target)
         if CHECKPOINT_LOCATION.lower() not in self.options:
-            options[CHECKPOINT_LOCATION] = self._checkpoint()
+            options[CHECKPOINT_LOCATION] = self._default_checkpoint()
         for name, columns in ((PARTITION_BY, self.partition_by), (CLUSTER_BY, self.cluster_by)):
             if columns is not None:
                 options[name] = json.dumps(list(columns))
         return options
 
-    def _checkpoint(self) -> str:
-        """Return where Spark puts the checkpoint of a query that names none: under the session's directory."""
+    def _default_checkpoint(self) -> str:
+        """Return where Spark puts the checkpoint of a query whose options name no place: under the directory of the session's
+        setting. Raises InvalidOptionError if the session has no such setting."""
         root = conf(self.spark, _CHECKPOINT_CONF)
         if root is None:
             raise InvalidOptionError(
@@ -121,5 +124,5 @@ class StreamSave:
                 f".option({CHECKPOINT_LOCATION!r}, ...), or set {_CHECKPOINT_CONF} in the session.",
                 option=CHECKPOINT_LOCATION,
             )
-        named = self.options.get("queryname")
-        return f"{root.rstrip('/')}/{named[1] if named else uuid.uuid4()}"
+        query_name = self.options.get("queryname")
+        return f"{root.rstrip('/')}/{query_name[1] if query_name else uuid.uuid4()}"

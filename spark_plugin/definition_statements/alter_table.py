@@ -14,7 +14,7 @@ from delta_py.errors import SchemaMismatchError
 from delta_py.types.names import split_name
 from delta_py.types.schema import ArrayType, DataType, MapType, Path, StructType
 from spark_plugin.dml.delete_update import truncate
-from spark_plugin.dml.jobs import newest
+from spark_plugin.dml.jobs import load_newest
 from spark_plugin.options.settings import is_case_sensitive
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import find_target
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 
 def alter_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
-    """Returns a frame without columns, as Spark does. Raises the errors of DeltaTable's methods."""
+    """Run the statement, and return a frame without columns, as Spark does. Returns None, and does nothing, for another statement
+    and for a table that is not pydelta's. Raises the errors of DeltaTable's methods."""
     alteration = parsed_alteration(plan)
     target = None if alteration is None else find_target(spark, alteration.parts)
     if alteration is None or target is None:
@@ -35,26 +36,27 @@ def alter_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame 
         truncate(spark, target.place)
     else:
         if is_case_sensitive(spark):
-            _check_spelling(newest(spark, target.place).config.schema, alteration)
-        getattr(target.delta_table(spark), alteration.method)(*alteration.arguments, **alteration.more)
+            _check_spelling(load_newest(spark, target.place).config.schema, alteration)
+        getattr(target.delta_table(spark), alteration.method)(*alteration.arguments, **alteration.keyword_arguments)
     return nothing(spark)
 
 
 def _check_spelling(schema: StructType, alteration: ParsedAlteration) -> None:
     """Raise SchemaMismatchError for a column or field that exists in another spelling."""
-    strange = [name for name in alteration.present if not _is_spelled(schema, split_name(name))]
-    if strange:
+    misspelled_names = [name for name in alteration.required_names if not _is_spelled(schema, split_name(name))]
+    if misspelled_names:
         raise SchemaMismatchError(
-            f"{', '.join(strange)}: the table spells it otherwise, and spark.sql.caseSensitive is true. It has "
+            f"{', '.join(misspelled_names)}: the table spells it otherwise, and spark.sql.caseSensitive is true. It has "
             f"{', '.join(schema.names)}. Nothing was changed.",
             error_class="UNRESOLVED_COLUMN.WITH_SUGGESTION",
             sql_state="42703",
-            columns=strange,
+            columns=misspelled_names,
         )
 
 
 def _is_spelled(schema: StructType, path: Path) -> bool:
-    """Return False if a struct has the next part of the path in another case. Other code reports columns that do not exist."""
+    """Return whether the schema has no part of the path in another case only. A column or field that does not exist counts as
+    spelled: other code reports it. path: the parts of the name."""
     kind: DataType = schema
     for part in path:
         match kind:

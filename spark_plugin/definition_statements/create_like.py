@@ -25,7 +25,7 @@ from delta_py.types.names import quoted
 from delta_py.types.schema import StructField, map_fields, schema_to_json
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.definition_statements.create_table import has_name
-from spark_plugin.dml.jobs import newest
+from spark_plugin.dml.jobs import load_newest
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import Target, find_target, our_formats
 from spark_plugin.sql_definitions import ParsedLikeness, parsed_likeness
@@ -38,24 +38,25 @@ if TYPE_CHECKING:
 
 
 def create_like(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
-    """Returns a frame without columns, as Spark does. Raises the errors of delta.tables' builders."""
+    """Run the statement, and return a frame without columns, as Spark does. Returns None, and does nothing, for another statement
+    and if the new table would not be pydelta's. Raises the errors of delta.tables' builders."""
     likeness = parsed_likeness(plan)
-    return None if likeness is None else create_parsed(spark, likeness)
+    return None if likeness is None else run_create_like(spark, likeness)
 
 
-def create_parsed(spark: SparkSession, likeness: ParsedLikeness) -> DataFrame | None:
+def run_create_like(spark: SparkSession, likeness: ParsedLikeness) -> DataFrame | None:
     """Run a statement that was parsed elsewhere. Returns None, and does nothing, if the new table would not be pydelta's: the
     path that names it decides, or else its catalog, USING, and at last the format of the source."""
     source = find_target(spark, likeness.source)
-    named, ours = catalog.format_and_path(likeness.name), our_formats(spark)
-    if named is not None:
-        is_ours = named[0] in ours and (likeness.provider is None or likeness.provider.lower() in ours)
+    format_path, formats = catalog.format_and_path(likeness.name), our_formats(spark)
+    if format_path is not None:
+        is_ours = format_path[0] in formats and (likeness.provider is None or likeness.provider.lower() in formats)
     elif catalog.path_of_new(spark, likeness.name) is not None:  # in Unity Catalog
-        is_ours = likeness.provider is None or likeness.provider.lower() in ours
+        is_ours = likeness.provider is None or likeness.provider.lower() in formats
     elif catalog.is_of_another_catalog(spark, likeness.name):
         is_ours = False
     elif likeness.provider is not None:
-        is_ours = likeness.provider.lower() in ours
+        is_ours = likeness.provider.lower() in formats
     else:
         is_ours = source is not None
     if not is_ours:
@@ -65,25 +66,29 @@ def create_parsed(spark: SparkSession, likeness: ParsedLikeness) -> DataFrame | 
     kind = "createIfNotExists" if likeness.if_not_exists else "create"
     provider = likeness.provider or _provider(spark, source)
     request = TableRequest(kind, name=likeness.name, location=likeness.location, provider=provider)
-    request = _of_other(spark, request, likeness) if source is None else _of_table(newest(spark, source.place), request)
-    stated_properties = {name.lower() for name in likeness.properties}
-    inherited = {name: value for name, value in (request.properties or {}).items() if name.lower() not in stated_properties}
+    request = (
+        _with_columns_of_other(spark, request, likeness)
+        if source is None
+        else _with_definition_of(load_newest(spark, source.place), request)
+    )
+    names_in_statement = {name.lower() for name in likeness.properties}
+    inherited = {name: value for name, value in (request.properties or {}).items() if name.lower() not in names_in_statement}
     build_table(spark, replace(request, properties={**inherited, **likeness.properties}))
     return nothing(spark)
 
 
 def _provider(spark: SparkSession, source: Target | None) -> str | None:
-    """Return the provider of the source, if it is a Delta table of the catalog."""
+    """Return the provider of the source if it is a Delta table of the catalog, otherwise None."""
     entry = None if source is None or source.name is None else catalog.find(spark, source.name)
     return None if entry is None else entry.provider
 
 
-def _of_table(source: Snapshot, request: TableRequest) -> TableRequest:
+def _with_definition_of(source: Snapshot, request: TableRequest) -> TableRequest:
     """Return the request with the definition of the source. The new table gets its own log and its own physical names, so those
     of the source are left out.
     """
     metadata = source.metadata
-    schema = map_fields(column_mapping.strip(source.schema), _as_new)
+    schema = map_fields(column_mapping.strip(source.schema), _without_type_changes)
     return replace(
         request,
         description=metadata.description,
@@ -93,13 +98,13 @@ def _of_table(source: Snapshot, request: TableRequest) -> TableRequest:
     )
 
 
-def _as_new(field: StructField) -> StructField:
-    """Return the field without traces of old rows: the types that the column had before."""
+def _without_type_changes(field: StructField) -> StructField:
+    """Return the field without the record of the types that it had before: the new table has no rows of these types."""
     metadata = {key: value for key, value in field.metadata.items() if key != TYPE_CHANGES}
     return replace(field, metadata=metadata)
 
 
-def _of_other(spark: SparkSession, request: TableRequest, likeness: ParsedLikeness) -> TableRequest:
+def _with_columns_of_other(spark: SparkSession, request: TableRequest, likeness: ParsedLikeness) -> TableRequest:
     """Return the request with the columns and the partitioning of a view, or of a table of another format."""
     name = ".".join(map(quoted, likeness.source))
     if catalog.format_and_path(name) is not None:

@@ -32,20 +32,21 @@ from spark_plugin.table_api.table_names import build_table, path_of_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_DEFAULTS = "delta.feature.allowcolumndefaults"
-_CONSTRAINT = "delta.constraints."
+_DEFAULTS_FEATURE = "delta.feature.allowcolumndefaults"
+_CONSTRAINT_PREFIX = "delta.constraints."
 
 
 def define_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
-    """Returns a frame without columns, as Spark does. Raises the errors of delta.tables' builders and of saved DataFrames."""
+    """Run the statement, and return a frame without columns, as Spark does. Returns None, and does nothing, for another statement
+    and if the table would not be pydelta's. Raises the errors of delta.tables' builders and of saved DataFrames."""
     definition = parsed_definition(plan)
     if definition is None or not _is_ours(spark, definition):
         return None
-    _check(definition)
+    _refuse_clauses(definition)
     if definition.kind == "createIfNotExists" and has_name(spark, definition.name):
         return nothing(spark)
     if definition.query is None:
-        request = _request(definition)
+        request = _table_request(definition)
         check_rules(spark, request.columns, request.properties or {})
         build_table(spark, request)
     else:
@@ -59,35 +60,35 @@ def has_name(spark: SparkSession, name: str) -> bool:
 
 
 def _is_ours(spark: SparkSession, definition: ParsedDefinition) -> bool:
-    """Decide by the path that names the table, else by USING, else by Spark's default for USING. A statement that only gives a
-    name, and perhaps read options, to an existing table goes to Spark."""
-    provider, ours = definition.provider, our_formats(spark)
-    named = catalog.format_and_path(definition.name)
-    if named is not None:
-        return named[0] in ours and (provider is None or provider.lower() in ours)
+    """Return whether the table would be pydelta's: by the path that names the table, else by USING, else by Spark's default for
+    USING. A statement that only gives a name, and perhaps read options, to an existing table goes to Spark."""
+    provider, formats = definition.provider, our_formats(spark)
+    format_path = catalog.format_and_path(definition.name)
+    if format_path is not None:
+        return format_path[0] in formats and (provider is None or provider.lower() in formats)
     if catalog.path_of_new(spark, definition.name) is not None:  # in Unity Catalog
-        return provider is None or provider.lower() in ours
+        return provider is None or provider.lower() in formats
     if catalog.is_of_another_catalog(spark, definition.name):
         return False
     if provider is None and definition.stored_as:
         return False
     source = provider or conf(spark, "spark.sql.sources.default") or ""
-    return source.lower() in ours and not (_only_names(definition) and source.lower() == FORMAT)
+    return source.lower() in formats and not (_only_enters_name(definition) and source.lower() == FORMAT)
 
 
-def _only_names(definition: ParsedDefinition) -> bool:
-    """Return whether the statement only says where the table is."""
+def _only_enters_name(definition: ParsedDefinition) -> bool:
+    """Return whether a CREATE has neither columns nor a query, and so only enters an existing table into the catalog."""
     return not definition.columns and definition.query is None and definition.kind.startswith("create")
 
 
-def _check(definition: ParsedDefinition) -> None:
+def _refuse_clauses(definition: ParsedDefinition) -> None:
     """Refuse clauses that tables of Delta do not have."""
     if definition.transforms:
-        buckets = any(transform.startswith("bucket(") for transform in definition.transforms)
+        has_buckets = any(transform.startswith("bucket(") for transform in definition.transforms)
         raise UnsupportedOperationError(
             f"PARTITIONED BY {', '.join(definition.transforms)}: Delta tables are partitioned by columns. Nothing was created. "
             "Add a column with the value, generated perhaps, and partition by it.",
-            error_class="DELTA_OPERATION_NOT_ALLOWED_DETAIL" if buckets else "DELTA_OPERATION_NOT_ALLOWED",
+            error_class="DELTA_OPERATION_NOT_ALLOWED_DETAIL" if has_buckets else "DELTA_OPERATION_NOT_ALLOWED",
             sql_state="0AKDC",
         )
     if definition.options:
@@ -104,21 +105,21 @@ def _check(definition: ParsedDefinition) -> None:
             error_class="UNSUPPORTED_FEATURE.TABLE_OPERATION",
             sql_state="0A000",
         )
-    with_default = [column.name for column in definition.columns if column.default is not None]
-    if with_default and _DEFAULTS not in (name.lower() for name in definition.properties):
+    columns_with_default = [column.name for column in definition.columns if column.default is not None]
+    if columns_with_default and _DEFAULTS_FEATURE not in (name.lower() for name in definition.properties):
         raise InvalidOptionError(
-            f"DEFAULT of {', '.join(with_default)}: the table lacks the feature allowColumnDefaults. Nothing was created. "
-            "Add TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported').",
+            f"DEFAULT of {', '.join(columns_with_default)}: the table lacks the feature allowColumnDefaults. Nothing was "
+            "created. Add TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported').",
             error_class="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
             sql_state="0AKDE",
-            columns=with_default,
+            columns=columns_with_default,
         )
 
 
 # ---------------------------------------------------------------- without rows
 
 
-def _request(definition: ParsedDefinition) -> TableRequest:
+def _table_request(definition: ParsedDefinition) -> TableRequest:
     return TableRequest(
         definition.kind,
         name=definition.name,
@@ -134,11 +135,14 @@ def _request(definition: ParsedDefinition) -> TableRequest:
 
 def _properties(definition: ParsedDefinition) -> dict[str, str]:
     """Return the properties and, as properties too, the CHECK constraints. No row is checked: a new table has none yet."""
-    checks = {f"{_CONSTRAINT}{constraint.name.lower()}": str(constraint.condition) for constraint in definition.constraints}
+    checks = {
+        f"{_CONSTRAINT_PREFIX}{constraint.name.lower()}": str(constraint.condition) for constraint in definition.constraints
+    }
     return {**definition.properties, **checks}
 
 
 def _field(column: ParsedColumn) -> spark_types.StructField:
+    """Return the column as a field; its metadata has the comment, and the rules as the log stores them."""
     metadata: dict[str, object] = {}
     if column.comment is not None:
         metadata["comment"] = column.comment
@@ -159,7 +163,7 @@ def _field(column: ParsedColumn) -> spark_types.StructField:
 
 
 def _define_with_rows(spark: SparkSession, definition: ParsedDefinition) -> None:
-    """Run CREATE TABLE ... AS SELECT: a save of the query's rows."""
+    """Run a CREATE or REPLACE TABLE ... AS SELECT: a save of the query's rows."""
     assert definition.query is not None
     creates = definition.kind in ("create", "createIfNotExists")
     as_select = AsSelect("create" if creates else definition.kind, definition.comment, _properties(definition))

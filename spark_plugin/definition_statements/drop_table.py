@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 def drop_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
-    """Returns a frame without columns, as Spark does; None, without doing anything, for a table that no coordinator has.
+    """Run the statement, and return a frame without columns, as Spark does. Returns None, and does nothing, for another statement
+    and for a table that no coordinator has.
 
     Raises Spark's errors. Raises before anything is dropped: UnsupportedOperationError in a transaction of SQL,
     CoordinatorUnavailableError.
@@ -33,6 +34,7 @@ def drop_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame |
     if parts is None or target is None or target.name is None:
         return None
     path = target.place.url
+    # Spark alone drops a table of Unity Catalog, except in a transaction, which must refuse it.
     if is_name_in_catalog(path) and conf(spark, TRANSACTION) is None:
         return None
     coordination = coordination_of(open_store(path, StorageOptions.of(plain_options(spark, path))))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from delta_py.errors import SchemaMismatchError, TableNotFoundError, UnsupportedOperationError
 from delta_py.snapshot import Snapshot
-from spark_plugin.dml.jobs import newest
+from spark_plugin.dml.jobs import load_newest
 from spark_plugin.options.read_options import local_path
 from spark_plugin.options.settings import TablePath, is_on
 from spark_plugin.schema_conversion import to_spark_schema
@@ -21,7 +21,7 @@ BYPASS_CONF = "spark.databricks.delta.alterLocation.bypassSchemaCheck"
 
 
 def check_location(spark: SparkSession, plan: ParsedPlan, _text: str) -> None:
-    """Returns None, because Spark runs the statement. Raises UnsupportedOperationError
+    """Check the statement. Returns None, because Spark runs it. Raises UnsupportedOperationError
     (DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER) for a table that was named by its path; TableNotFoundError
     (DELTA_MISSING_DELTA_TABLE) if there is no table at the location; SchemaMismatchError (DELTA_SET_LOCATION_SCHEMA_MISMATCH) if
     it has other columns or partition columns."""
@@ -38,22 +38,22 @@ def check_location(spark: SparkSession, plan: ParsedPlan, _text: str) -> None:
         )
     location = str(plan.node.location())
     try:
-        new_snapshot = newest(spark, TablePath(local_path(location)))
+        new_snapshot = load_newest(spark, TablePath(local_path(location)))
     except TableNotFoundError as error:
-        what = f"There is no table at {location}, which {target.name} is to stand for. Nothing was changed."
-        raise TableNotFoundError(f"{what} {error.message}", path=location) from error
-    present, new_columns = _columns(newest(spark, target.place)), _columns(new_snapshot)
-    if present != new_columns and not is_on(spark, BYPASS_CONF, default=False):
+        problem = f"There is no table at {location}, which {target.name} is to stand for. Nothing was changed."
+        raise TableNotFoundError(f"{problem} {error.message}", path=location) from error
+    current_columns, new_columns = _columns_text(load_newest(spark, target.place)), _columns_text(new_snapshot)
+    if current_columns != new_columns and not is_on(spark, BYPASS_CONF, default=False):
         raise SchemaMismatchError(
-            f"The table at {location} has other columns than {target.name}: {new_columns}, and not {present}. Nothing was "
-            f"changed. If that is meant, set {BYPASS_CONF} to true.",
+            f"The table at {location} has other columns than {target.name}: {new_columns}, and not {current_columns}. Nothing "
+            f"was changed. If that is meant, set {BYPASS_CONF} to true.",
             error_class="DELTA_SET_LOCATION_SCHEMA_MISMATCH",
             sql_state="42KD7",
             table=target.name,
         )
 
 
-def _columns(table: Snapshot) -> str:
+def _columns_text(table: Snapshot) -> str:
     """Return columns and partition columns as text, for the comparison and for the error: `id bigint NOT NULL, day date
     PARTITIONED BY (day)`."""
     fields = ", ".join(

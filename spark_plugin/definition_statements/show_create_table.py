@@ -29,7 +29,7 @@ from delta_py.types.names import quoted
 from delta_py.types.schema import StructField
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog
-from spark_plugin.dml.jobs import newest
+from spark_plugin.dml.jobs import load_newest
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.sql.targets import Target, find_target
 from spark_plugin.sql_definitions import shown_table
@@ -44,49 +44,51 @@ _TYPE_NAME = re.compile(r"[a-z_]+( collate \w+|\([\w, ]+\)| [a-z ]+)?", re.IGNOR
 
 
 def show_create_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
-    """Returns one row with the text in the column createtab_stmt. Raises UnsupportedOperationError for a rule that is no
-    expression, and the errors of reads."""
+    """Return one row with the text in the column createtab_stmt; None for another statement and for a table that is not
+    pydelta's. Raises UnsupportedOperationError for a rule that is no expression, and the errors of reads."""
     parts = shown_table(plan)
-    return None if parts is None else show_create_of(spark, parts)
+    return None if parts is None else run_show_create(spark, parts)
 
 
-def show_create_of(spark: SparkSession, parts: tuple[str, ...]) -> DataFrame | None:
-    """Run a statement that was parsed elsewhere."""
+def run_show_create(spark: SparkSession, parts: tuple[str, ...]) -> DataFrame | None:
+    """Run a statement that was parsed elsewhere. parts: of the table's name. Returns None for a table that is not pydelta's."""
     target = find_target(spark, parts)
     if target is None:
         return None
-    snapshot = newest(spark, target.place)
-    text = "\n".join([f"CREATE TABLE {_called(spark, target)} {_columns(snapshot)}", *_clauses(spark, snapshot, target)])
+    snapshot = load_newest(spark, target.place)
+    text = "\n".join([f"CREATE TABLE {_table_name(spark, target)} {_columns(snapshot)}", *_clauses(spark, snapshot, target)])
     if "${" in text:
-        raise _cannot_show("a name, path or rule of the table", "${", "Spark would put a setting or variable in its place")
+        raise _cannot_show_error("a name, path or rule of the table", "${", "Spark would put a setting or variable in its place")
     return spark.createDataFrame([(text + "\n",)], f"{_COLUMN} string")
 
 
-def _called(spark: SparkSession, target: Target) -> str:
+def _table_name(spark: SparkSession, target: Target) -> str:
+    """Return the table's name as SQL text."""
     return f"{FORMAT}.{quoted(target.place.url)}" if target.name is None else catalog.full_name(spark, target.name)
 
 
 def _clauses(spark: SparkSession, snapshot: Snapshot, target: Target) -> Iterator[str]:
+    """Yield the clauses that follow the columns, in the order of CREATE TABLE."""
     metadata = snapshot.metadata
     entry = None if target.name is None else catalog.find(spark, target.name)
     yield f"USING {FORMAT if entry is None else entry.provider}"
     if metadata.partition_columns:
         yield f"PARTITIONED BY ({', '.join(map(_name, metadata.partition_columns))})"
-    clustered = logical_clustering_paths(snapshot.schema, snapshot.clustering_domain())
-    if clustered:
-        yield f"CLUSTER BY ({', '.join('.'.join(map(_name, path)) for path in clustered)})"
+    clustering_paths = logical_clustering_paths(snapshot.schema, snapshot.clustering_domain())
+    if clustering_paths:
+        yield f"CLUSTER BY ({', '.join('.'.join(map(_name, path)) for path in clustering_paths)})"
     if metadata.description is not None:
         yield f"COMMENT {_text(metadata.description)}"
     if entry is not None and entry.external and not is_name_in_catalog(target.place.url):
         yield f"LOCATION {_text(target.place.url)}"
     properties = _properties(snapshot)
     if properties:
-        listed = ",\n".join(f"  {_text(key)} = {_text(value)}" for key, value in sorted(properties.items()))
-        yield f"TBLPROPERTIES (\n{listed})"
+        property_lines = ",\n".join(f"  {_text(key)} = {_text(value)}" for key, value in sorted(properties.items()))
+        yield f"TBLPROPERTIES (\n{property_lines})"
 
 
 def _properties(snapshot: Snapshot) -> dict[str, str]:
-    """Return all properties except constraints, which are among the columns."""
+    """Return all properties except the CHECK constraints, which the statement has next to the columns."""
     return {name: value for name, value in properties_of_new(snapshot).items() if not name.lower().startswith(CHECK_PREFIX)}
 
 
@@ -94,8 +96,9 @@ def _properties(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _columns(snapshot: Snapshot) -> str:
+    """Return the columns and CHECK constraints in parentheses, one on each line."""
     spark_fields = to_spark_schema(snapshot.schema).fields
-    lines = [_column(field, of_spark) for field, of_spark in zip(snapshot.schema.fields, spark_fields, strict=True)]
+    lines = [_column(field, spark_field) for field, spark_field in zip(snapshot.schema.fields, spark_fields, strict=True)]
     for key, text in sorted(snapshot.metadata.configuration.items()):
         if key.lower().startswith(CHECK_PREFIX):
             name = key[len(CHECK_PREFIX) :]
@@ -103,23 +106,25 @@ def _columns(snapshot: Snapshot) -> str:
     return "(\n" + ",\n".join(f"  {line}" for line in lines) + ")" if lines else "()"
 
 
-def _column(field: StructField, of_spark: spark_types.StructField) -> str:
-    """Return the definition of a column, such as `id BIGINT NOT NULL COMMENT 'key'`. of_spark: the same column in Spark's
+def _column(field: StructField, spark_field: spark_types.StructField) -> str:
+    """Return the definition of a column, such as `id BIGINT NOT NULL COMMENT 'key'`. spark_field: the same column in Spark's
     schema."""
     if INVARIANT in field.metadata:
-        raise _cannot_show(f"column {field.name}", str(field.metadata[INVARIANT]), "a CREATE TABLE makes no column invariants")
-    words = [_name(field.name), _type(of_spark.dataType, char_types(field, strict=True))]
+        raise _cannot_show_error(
+            f"column {field.name}", str(field.metadata[INVARIANT]), "a CREATE TABLE makes no column invariants"
+        )
+    words = [_name(field.name), _type(spark_field.dataType, char_types(field, strict=True))]
     if not field.nullable:
         words.append("NOT NULL")
-    numbers = identity_columns.identity_of(field)
-    if numbers is not None:
-        kind = "BY DEFAULT" if numbers.explicit else "ALWAYS"
-        words.append(f"GENERATED {kind} AS IDENTITY (START WITH {numbers.start} INCREMENT BY {numbers.step})")
+    identity = identity_columns.identity_of(field)
+    if identity is not None:
+        kind = "BY DEFAULT" if identity.explicit else "ALWAYS"
+        words.append(f"GENERATED {kind} AS IDENTITY (START WITH {identity.start} INCREMENT BY {identity.step})")
     if GENERATION in field.metadata:
         words.append(f"GENERATED ALWAYS AS ({_expression(field.metadata[GENERATION], f'column {field.name}')})")
     if DEFAULT in field.metadata:
         words.append(f"DEFAULT {_expression(field.metadata[DEFAULT], f'column {field.name}')}")
-    return " ".join([*words, *_comment(of_spark)])
+    return " ".join([*words, *_comment(spark_field)])
 
 
 def _type(data_type: spark_types.DataType, chars: CharTypes) -> str:
@@ -127,8 +132,8 @@ def _type(data_type: spark_types.DataType, chars: CharTypes) -> str:
     or VARCHAR, nested as the type: a mapping by field for a struct, a tuple for a list or map, None for neither."""
     match data_type, chars:
         case spark_types.StructType(), _:
-            inside = chars if isinstance(chars, Mapping) else {}
-            return f"STRUCT<{', '.join(_field(field, inside.get(field.name)) for field in data_type.fields)}>"
+            chars_of_fields = chars if isinstance(chars, Mapping) else {}
+            return f"STRUCT<{', '.join(_field(field, chars_of_fields.get(field.name)) for field in data_type.fields)}>"
         case spark_types.ArrayType(), _:
             (element,) = chars if isinstance(chars, tuple) else (None,)
             return f"ARRAY<{_type(data_type.elementType, element)}>"
@@ -139,11 +144,12 @@ def _type(data_type: spark_types.DataType, chars: CharTypes) -> str:
             return f"{kind.upper()}({length})"
     name = data_type.simpleString()
     if not _TYPE_NAME.fullmatch(name):
-        raise _cannot_show("a column's type", name, "it names no type")
+        raise _cannot_show_error("a column's type", name, "it names no type")
     return name.upper()
 
 
 def _field(field: spark_types.StructField, chars: CharTypes) -> str:
+    """Return the definition of a struct's field, such as `city: STRING NOT NULL`. chars: as in _type."""
     words = [f"{_name(field.name)}: {_type(field.dataType, chars)}", *([] if field.nullable else ["NOT NULL"]), *_comment(field)]
     return " ".join(words)
 
@@ -166,26 +172,26 @@ def _text(value: str) -> str:
     return f"'{escaped}'"
 
 
-def _expression(text: object, of: str) -> str:
-    """Check that a text of the log cannot extend into the rest of the statement: it is one expression, without comments. of: the
-    owner of the text, for errors."""
+def _expression(text: object, owner: str) -> str:
+    """Return a text of the log as an expression of the statement. Checks that the text cannot extend into the rest of the
+    statement: it is one expression, without comments. owner: the column or constraint with this text, for errors."""
     sql = str(text)
     try:
         syntax_tree(sql)
         end = 0  # a text between two tokens that is not blank is a comment
         for token in tokens(sql):
             if sql[end : token.start].strip():
-                raise _cannot_show(of, sql, "it holds a comment")
+                raise _cannot_show_error(owner, sql, "it holds a comment")
             end = token.end + 1
     except ExpressionError as error:
-        raise _cannot_show(of, sql, "it is no expression that pydelta can read") from error
+        raise _cannot_show_error(owner, sql, "it is no expression that pydelta can read") from error
     if sql[end:].strip():
-        raise _cannot_show(of, sql, "it holds a comment")
+        raise _cannot_show_error(owner, sql, "it holds a comment")
     return sql
 
 
-def _cannot_show(of: str, text: str, why: str) -> UnsupportedOperationError:
+def _cannot_show_error(owner: str, text: str, reason: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
-        f"SHOW CREATE TABLE cannot tell {of}: {text[:200]!r}, because {why}. DESCRIBE DETAIL tells the table's properties, and "
-        "DESCRIBE its columns."
+        f"SHOW CREATE TABLE cannot tell {owner}: {text[:200]!r}, because {reason}. DESCRIBE DETAIL tells the table's "
+        "properties, and DESCRIBE its columns."
     )

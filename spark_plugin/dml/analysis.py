@@ -69,44 +69,47 @@ class ConditionParts:
         return any(part.operator in ("=", "<=>") for part in self.comparisons)
 
 
-TURNED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+SWAPPED_OPERATORS = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """The same comparison with its sides swapped."""
 
 
 # ---------------------------------------------------------------- analysis
 
 
-def selected(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """Return a frame of only these columns. Raises AnalysisException."""
-    selected = frame.select(*(column.alias(f"__pydelta_value_{number}") for number, column in enumerate(columns)))
-    selected.schema  # noqa: B018 - over Spark Connect the server analyses the frame when a client reads its schema
-    return selected
+def select_columns(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """Return a frame of only these columns, in their order, after Spark has analysed it. The frame gives each a name of its
+    own, so that the columns may have equal names or none. Raises Spark's AnalysisException."""
+    projection = frame.select(*(column.alias(f"__pydelta_value_{number}") for number, column in enumerate(columns)))
+    projection.schema  # noqa: B018 - over Spark Connect the server analyses the frame when a client reads its schema
+    return projection
 
 
-def selected_for_merge(frame: DataFrame, columns: Sequence[Column], where: str, list_columns: _ListColumns) -> DataFrame:
-    """Do the same as `selected`, with the errors of a MERGE. list_columns: returns the frame's columns, for messages."""
+def select_for_merge(frame: DataFrame, columns: Sequence[Column], where: str, list_columns: _ListColumns) -> DataFrame:
+    """Do the same as `select_columns`, with the errors that delta-spark raises for a MERGE. where: the clause that contains the
+    columns, for messages. list_columns: returns the names of the frame's columns, for messages."""
     try:
-        return selected(frame, columns)
+        return select_columns(frame, columns)
     except AnalysisException as error:
-        explained = _explained(error, where, list_columns)
-        if explained is None:
+        merge_error = _merge_error(error, where, list_columns)
+        if merge_error is None:
             raise
-        raise explained from error
+        raise merge_error from error
 
 
-def selected_values(frame: DataFrame, columns: Sequence[Column], where: str) -> DataFrame:
-    """Do the same as `selected`, with only the error for aggregates."""
+def select_row_values(frame: DataFrame, columns: Sequence[Column], where: str) -> DataFrame:
+    """Do the same as `select_columns` for the values of an UPDATE, where Spark's own errors are clear, except for aggregates.
+    where: for messages."""
     try:
-        return selected(frame, columns)
+        return select_columns(frame, columns)
     except AnalysisException as error:
         if (error.getCondition() or "").startswith(_AGGREGATES):
-            raise aggregates(where) from error
+            raise aggregate_error(where) from error
         raise
 
 
 def check_filters(frame: DataFrame, conditions: Sequence[Column]) -> None:
-    """Raise Spark's AnalysisException if one of these is no condition on the frame's rows. No job runs."""
-    filtered = reduce(lambda found, condition: found.where(condition), conditions, frame)
+    """Raise Spark's AnalysisException if Spark does not accept one of the columns as a filter of the frame. No job runs."""
+    filtered = reduce(lambda rows, condition: rows.where(condition), conditions, frame)
     # A Spark Connect client assumes that a filter has the schema of its frame, which it may know; a select makes it call the
     # server.
     filtered.select(F.lit(1)).schema  # noqa: B018 - this analyses all of it
@@ -116,6 +119,8 @@ def check_filters(frame: DataFrame, conditions: Sequence[Column]) -> None:
 
 
 def check_boolean(frame: DataFrame, condition: Resolved, where: str) -> None:
+    """Raise Spark's AnalysisException, or UnsupportedOperationError if Spark accepts the condition as a filter although it is not
+    boolean. where: the clause of the condition, for messages."""
     if not isinstance(condition.data_type, BooleanType):
         check_filters(frame, [condition.column])  # Spark's own error is the clearest
         raise UnsupportedOperationError(
@@ -143,7 +148,9 @@ def refuse_non_deterministic(where: str, condition: str) -> NoReturn:
     )
 
 
-def not_row_by_row(where: str, *, generator: bool) -> UnsupportedOperationError:
+def row_by_row_error(where: str, *, generator: bool) -> UnsupportedOperationError:
+    """Return the error for an expression without exactly one value per row. generator: it is a function such as explode;
+    otherwise it has a window."""
     return UnsupportedOperationError(
         f"The {where} uses a window or a function that makes rows, and sees one row at a time. Make the value before, as a "
         "column of the source of a MERGE.",
@@ -152,17 +159,19 @@ def not_row_by_row(where: str, *, generator: bool) -> UnsupportedOperationError:
     )
 
 
-def aggregates(where: str) -> UnsupportedOperationError:
-    condition = where.endswith("condition")
+def aggregate_error(where: str) -> UnsupportedOperationError:
+    """Return the error for an aggregate function. delta-spark has one of its own for a condition, and Spark's error for a
+    value."""
+    is_condition = where.endswith("condition")
     return UnsupportedOperationError(
         f"Aggregate functions are not supported in the {where}, which sees one row at a time. Aggregate before, as a column of "
         "the source of a MERGE.",
-        error_class="DELTA_AGGREGATION_NOT_SUPPORTED" if condition else "UNSUPPORTED_EXPR_FOR_OPERATOR",
-        sql_state="42903" if condition else "42K0E",
+        error_class="DELTA_AGGREGATION_NOT_SUPPORTED" if is_condition else "UNSUPPORTED_EXPR_FOR_OPERATOR",
+        sql_state="42903" if is_condition else "42K0E",
     )
 
 
-def unresolved(name: str, where: str, column_names: Sequence[str]) -> SchemaMismatchError:
+def unresolved_name_error(name: str, where: str, column_names: Sequence[str]) -> SchemaMismatchError:
     return SchemaMismatchError(
         f"Cannot resolve {name} in {where} given columns {', '.join(column_names)}. Nothing was changed. Correct the name or its "
         "alias.",
@@ -173,7 +182,8 @@ def unresolved(name: str, where: str, column_names: Sequence[str]) -> SchemaMism
     )
 
 
-def hidden_column(where: str) -> SchemaMismatchError:
+def metadata_column_error(where: str) -> SchemaMismatchError:
+    """Return the error for `_metadata`, the hidden column with facts about each row's file."""
     return SchemaMismatchError(
         f"The {where} names {METADATA_COLUMN}, which the rows of a MERGE do not have. Nothing was changed. Make it a column of "
         f"the source first: (SELECT *, {METADATA_COLUMN}.file_name AS name FROM ...). DELETE and UPDATE know it of the table.",
@@ -182,7 +192,7 @@ def hidden_column(where: str) -> SchemaMismatchError:
     )
 
 
-def no_field(name: str) -> UnsupportedOperationError:
+def no_field_error(name: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
         f"{name} cannot be assigned: nested updates are only supported for fields of structs, not for elements of arrays and "
         "maps. Assign the whole column.",
@@ -192,12 +202,14 @@ def no_field(name: str) -> UnsupportedOperationError:
     )
 
 
-def _explained(error: AnalysisException, where: str, list_columns: _ListColumns) -> DeltaError | None:
-    """Return Spark's error in the words of a MERGE, or None for an error that is clear enough."""
+def _merge_error(error: AnalysisException, where: str, list_columns: _ListColumns) -> DeltaError | None:
+    """Return Delta's error for a MERGE in which Spark refuses an expression; None if Spark's own error is clear enough."""
     condition = error.getCondition() or ""
     if condition.startswith(_UNRESOLVED):
         name = (error.getMessageParameters() or {}).get("objectName", "a column")
-        return hidden_column(where) if quoted(METADATA_COLUMN) in name else unresolved(name, where, list_columns())
+        if quoted(METADATA_COLUMN) in name:
+            return metadata_column_error(where)
+        return unresolved_name_error(name, where, list_columns())
     if condition.startswith(_OF_ANOTHER_FRAME):
         return SchemaMismatchError(
             f"The {where} names a column of a DataFrame that is neither the source nor the target: {first_line(error)} Name "
@@ -205,7 +217,7 @@ def _explained(error: AnalysisException, where: str, list_columns: _ListColumns)
             error_class="DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT",
             sql_state="42601",
         )
-    return aggregates(where) if condition.startswith(_AGGREGATES) else None
+    return aggregate_error(where) if condition.startswith(_AGGREGATES) else None
 
 
 def first_line(error: AnalysisException) -> str:

@@ -1,11 +1,11 @@
-"""The questions of DELETE, UPDATE and MERGE to Spark's analyzer, and the classes that answer them.
+"""What DELETE, UPDATE and MERGE ask Spark's analyzer about their conditions and values, and the classes that answer.
 
     analyzer = analyzer_of(spark)
     (condition,) = analyzer.resolve(frame, [F.expr("t.a = s.b")], "UPDATE condition")
 
 In a classic session a PlanAnalyzer answers from Catalyst's plans. A Spark Connect client has no plans: a NameAnalyzer answers
-from names, schemas and the errors of the server. No question runs a job. The server refuses no question that has an answer,
-because it would log the refusal as an error.
+from names, schemas and the errors of the server. No method runs a job. Where possible, a valid statement
+causes only requests that the server accepts, because it logs each refused request as an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from spark_plugin.pruning.needed_rows import NeededRows
 
 
 class Analyzer(Protocol):
-    """frame: the frame in which names are resolved. where: the clause that contains the columns, for messages."""
+    """Parameters of several methods. frame: the frame in which names are resolved. where: the clause that contains the columns,
+    such as "UPDATE condition", for messages. names: of columns or struct fields, as the statement spells them."""
 
     @property
     def binds_columns(self) -> bool:
@@ -60,7 +61,7 @@ class Analyzer(Protocol):
     # ------------------------------------------------------------ UPDATE and MERGE
 
     def written_text(self, column: Column) -> str:
-        """The column as it was written, before any analysis."""
+        """Return the column as SQL text as the user wrote it, before any analysis: names are not resolved."""
 
     def needed_rows(
         self, frame: DataFrame, condition: Column | None, *, listed: str, schema: StructType, alias: Alias
@@ -92,7 +93,8 @@ class Analyzer(Protocol):
         deterministic; Spark's AnalysisException for one that is not boolean."""
 
     def parts(self, condition: Resolved, target: DataFrame, source: DataFrame, names: Names) -> ConditionParts:
-        """Return the parts of a MERGE's condition for each side. names: the schemas of both."""
+        """Return the parts of a MERGE's condition that name only one side, or compare a value of each side. names: the schemas of
+        both."""
 
     # ------------------------------------------------------------ overwrites
 

@@ -40,15 +40,16 @@ def assigned_paths(frame: DataFrame, schema: StructType, new_values: Mapping[str
     values_by_path: Assignments = {}
     if not new_values:
         return values_by_path
-    assigned = AssignedPaths("UPDATE")
+    unique_paths = AssignedPaths("UPDATE")  # refuses a path that overlaps an earlier one
     paths = analyzer_of(frame.sparkSession).assigned_paths(frame, list(new_values), alias)
-    for (name, value), named in zip(new_values.items(), paths, strict=True):
-        values_by_path[assigned.add(_path_in(schema, named, name))] = value
+    for (name, value), path in zip(new_values.items(), paths, strict=True):
+        values_by_path[unique_paths.add(_checked_path(schema, path, name))] = value
     return values_by_path
 
 
-def _path_in(schema: StructType, path: Path, name: str) -> Path:
-    """Return the path in the table's own spelling: Spark returns the spelling of the statement."""
+def _checked_path(schema: StructType, path: Path, name: str) -> Path:
+    """Return the path with its column in the table's spelling; Spark returns the statement's. name: the whole path as the
+    statement has it, for messages."""
     column = schema.find(path[0])
     if column is None:
         raise SchemaMismatchError(
@@ -71,6 +72,7 @@ def with_defaults(frame: DataFrame, schema: StructType, values: Assignments) -> 
     values_by_path = {}
     for path, value in values.items():
         field = find_path(schema, path)[0]
+        # Only a whole column has a default.
         if len(path) > 1 or not is_default_word(frame, value):
             values_by_path[path] = value
         elif GENERATION not in field.metadata:
@@ -83,50 +85,53 @@ def new_row(schema: StructType, frame: DataFrame, values: Assignments) -> Column
 
     Generated columns that are not assigned are left out: they are computed from the other new values when rows are written.
     """
+    # A path in another spelling than the schema's would be ignored below.
     assert {path[0] for path in values} <= set(schema.names), "a value would be lost"
-    typed = _in_assignable_types(schema, frame, values)
-    fields, values_by_column = [], by_first_name(typed)
+    typed_values = _in_assignable_types(schema, frame, values)
+    fields, values_by_column = [], by_first_name(typed_values)
     for field in schema.fields:
-        inside = values_by_column.get(field.name, {})
-        if inside or GENERATION not in field.metadata:
-            fields.append(_value(field, frame[quoted(field.name)], inside).alias(field.name))
+        values_inside = values_by_column.get(field.name, {})
+        if values_inside or GENERATION not in field.metadata:
+            fields.append(_new_value(field, frame[quoted(field.name)], values_inside).alias(field.name))
     return F.struct(*fields).alias(NEW)
 
 
-def _value(field: StructField, old: Column, inside: Mapping[Path, Column]) -> Column:
-    """Return the field's new value. inside: the assigned values, by path from this field; () for the whole field. A null struct
-    becomes a struct with the assigned fields."""
+def _new_value(field: StructField, old: Column, inside: Mapping[Path, Column]) -> Column:
+    """Return the field's new value. old: its value in the row. inside: the assigned values, by path from this field; () for the
+    whole field. A null struct becomes a struct with the assigned fields; its other fields are null."""
     if not inside:
         return old
     if () in inside:
         return inside[()]
     assert isinstance(field.data_type, StructType)
-    parts, values_by_field = [], by_first_name(inside)
+    new_fields, values_by_field = [], by_first_name(inside)
     for child in field.data_type.fields:
-        parts.append(_value(child, old.getField(child.name), values_by_field.get(child.name, {})).alias(child.name))
-    return F.struct(*parts)
+        new_fields.append(_new_value(child, old.getField(child.name), values_by_field.get(child.name, {})).alias(child.name))
+    return F.struct(*new_fields)
 
 
 # ---------------------------------------------------------------- types
 
 
 def _in_assignable_types(schema: StructType, frame: DataFrame, values: Assignments) -> Assignments:
-    """Return the values; Spark casts those that pydelta's own row checks would refuse. SET converts more than a write of rows
-    does (text to numbers), and fails for values that cannot be converted; and it accepts no structs that lack fields.
+    """Return the values by path, with Spark's casts around those that pydelta's own row checks would refuse. SET converts more
+    than a write of rows does (text to numbers). Its job fails for a value that cannot be converted, and it accepts no structs
+    that lack fields.
 
-    Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) for such structs."""
+    frame: the rows with the old values. Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) for such structs."""
     if not values:
         return values
-    named = [value.alias(f"v{number}") for number, value in enumerate(values.values())]
+    named_values = [value.alias(f"v{number}") for number, value in enumerate(values.values())]
     rule = StoreAssignment.of(frame.sparkSession, evolves=False)
     return {
-        path: _cast(rule, Typed(value, field.dataType), find_path(schema, path)[-1].data_type, ".".join(path))
-        for (path, value), field in zip(values.items(), frame.select(*named).schema.fields, strict=True)
+        path: _cast_for_write(rule, Typed(value, field.dataType), find_path(schema, path)[-1].data_type, ".".join(path))
+        for (path, value), field in zip(values.items(), frame.select(*named_values).schema.fields, strict=True)
     }
 
 
-def _cast(rule: StoreAssignment, value: Typed, target_type: DataType, name: str) -> Column:
-    """The value in the column's type. pydelta casts it when it writes the row, if it can; otherwise Spark does."""
+def _cast_for_write(rule: StoreAssignment, value: Typed, target_type: DataType, name: str) -> Column:
+    """Return the value as it is if pydelta can cast it when it writes the row; otherwise with Spark's cast to the column's type.
+    name: the dotted path, for messages."""
     if target_type == STRING or not is_storable(value.data_type):  # pydelta does not know how Spark casts every type
         return rule.cast(value, spark_type(target_type), name)
     data_type = delta_type(value.data_type)

@@ -32,8 +32,8 @@ def default_of(spark: SparkSession, field: StructField) -> Column:
 
 
 def default_text(spark: SparkSession, field: StructField) -> str:
-    """Return the column's default expression, checked, as SQL; NULL if it has none. A nested value is cast to the column's type,
-    and fields of structs are matched by position.
+    """Return the column's default expression as SQL that Spark may evaluate; NULL if it has none. A struct, array or map is
+    cast to the column's type, and this cast matches the fields of structs by position.
 
     Raises UnsupportedTableFeatureError for an expression with anything but built-in functions that depend on their arguments and
     the clock; UnsupportedOperationError as resolvable_rule_text.

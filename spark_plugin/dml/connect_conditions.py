@@ -43,7 +43,7 @@ from spark_plugin.schema_conversion import delta_type
 _COMPARISONS = {"==": "=", "=": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _STRING_MATCHES = {"startswith": "startswith", "endswith": "endswith", "contains": "contains"}
 # The types of constants that are read, by pyspark's DataType.typeName. Decimals are handled separately.
-_TYPES = frozenset(
+_CONSTANT_TYPES = frozenset(
     {
         *("void", "boolean", "byte", "short", "integer", "long", "float", "double"),
         *("string", "binary", "date", "timestamp", "timestamp_ntz"),
@@ -51,7 +51,7 @@ _TYPES = frozenset(
 )
 _STANDARD_NODES = (tree.And, tree.Or, tree.Not, tree.Comparison, tree.In, tree.IsNull, tree.StringMatch)
 _VALUES = (tree.Column, tree.Literal, tree.Cast)
-_MAX_PRECISION = 38
+_MAX_DECIMAL_PRECISION = 38
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
@@ -64,10 +64,10 @@ def rows_selected_by(spark: Any, condition: Column | None, schema: StructType, a
     if condition is None or (conf(spark, "spark.sql.ansi.enabled") or "true").lower() != "true":
         return NeededRows(None)
     try:
-        parts = tree.conjuncts(_Reader(schema, alias, spark).resolved(client_expression(condition)))
-    except (_NotRead, DeltaError):
+        parts = tree.conjuncts(_Reader(schema, alias, spark).read_condition(client_expression(condition)))
+    except (_Unreadable, DeltaError):
         return NeededRows(None)
-    readable = tuple(part for part in parts if _means_the_same(part) and not _has_char(part, schema))
+    readable = tuple(part for part in parts if _has_one_meaning(part) and not _compares_char(part, schema))
     return NeededRows(tree.conjunction(readable) if readable else None, exact=len(readable) == len(parts))
 
 
@@ -82,29 +82,30 @@ def condition_text(condition: Column) -> str:
 
 
 def is_plain(spark: Any, column: Column) -> bool:
-    """Return whether it consists only of columns, constants and comparisons: then it gives the same result for each row however
-    often it is evaluated, and has no subqueries."""
+    """Return whether the column consists only of columns, constants and comparisons: then it gives the same result for each row
+    however often Spark evaluates it, and it has no subqueries."""
     parsed = _tree_of(column, spark)
-    return parsed is not None and _means_the_same(parsed)
+    return parsed is not None and _has_one_meaning(parsed)
 
 
 def key_parts(spark: Any, condition: Column) -> list[KeyPart]:
-    """Return the parts of a condition that compare two columns, or that are otherwise plain. Returns an empty result for a
-    condition that cannot be parsed, and leaves out parts that the server would parse differently.
+    """Return the parts of a condition, joined by AND, that consist only of columns, constants and comparisons. Returns an empty
+    list for a condition that cannot be parsed, and leaves out parts whose SQL text the server would parse differently: the parts
+    go back to the server as text.
     """
     parsed = _tree_of(condition, spark)
-    parts = [] if parsed is None else [part for part in tree.conjuncts(parsed) if _means_the_same(part)]
-    comparisons = []
-    for part in parts:
+    plain_parts = [] if parsed is None else [part for part in tree.conjuncts(parsed) if _has_one_meaning(part)]
+    parts = []
+    for part in plain_parts:
         text = _sql(part)
         if read_otherwise(spark, text):
             continue
         match part:
             case tree.Comparison(op, tree.Column() as left, tree.Column() as right):
-                comparisons.append(KeyPart(text, (left.path, right.path), op))
+                parts.append(KeyPart(text, (left.path, right.path), op))
             case _:
-                comparisons.append(KeyPart(text, tuple(sorted(tree.columns_of(part)))))
-    return comparisons
+                parts.append(KeyPart(text, tuple(sorted(tree.columns_of(part)))))
+    return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +119,11 @@ class KeyPart:
 
 
 def _tree_of(column: Column, spark: Any) -> tree.Expression | None:
-    """Return the tree of a column, with its names as they are written; None if it cannot be read. spark: as in _Reader."""
+    """Return the tree of a column, with its names as the user wrote them; None if it cannot be read. spark: None if the session
+    is not known."""
     try:
         return _Reader(StructType(()), (), spark).read(client_expression(column))
-    except (_NotRead, DeltaError):
+    except (_Unreadable, DeltaError):
         return None
 
 
@@ -131,7 +133,7 @@ def _sql(expression: tree.Expression) -> str:
     return to_sql(expression)
 
 
-class _NotRead(Exception):
+class _Unreadable(Exception):
     """The condition contains something that this module does not read."""
 
 
@@ -148,21 +150,22 @@ class _Reader:
     def _zone(self) -> str:
         """Read the time zone once, because it is a call to the server, and only if some constant depends on it."""
         if self.spark is None:
-            raise _NotRead
+            raise _Unreadable
         return conf(self.spark, "spark.sql.session.timeZone") or "UTC"
 
-    def resolved(self, expression: Any) -> tree.Expression:
-        """Do the same as `read` for a condition, and resolve its names in the schema."""
+    def read_condition(self, expression: Any) -> tree.Expression:
+        """Return the tree of a condition, with its names resolved in the schema. Raises _Unreadable, and DeltaError for a name
+        that the schema lacks."""
         from delta_py.expressions.resolve import resolve_condition  # few sessions use Spark Connect
 
         named = tree.transform_columns(self.read(expression), lambda path: tree.Column(without_alias(path, self.alias)))
         return resolve_condition(named, self.schema, self._zone).expression
 
     def read(self, expression: Any) -> tree.Expression:
-        """Return the tree of an expression, with its names as they are written. Raises _NotRead."""
+        """Return the tree of an expression, with its names as the user wrote them. Raises _Unreadable."""
         match client_node(expression):
             case ClientSql(text):
-                return self._parsed(text)
+                return self._parse_sql(text)
             case ClientName(name):
                 return tree.Column(split_name(name))
             case ClientLiteral(value, data_type):
@@ -170,24 +173,28 @@ class _Reader:
             case ClientCast(operand, data_type):
                 return tree.Cast(self.read(operand), delta_type(data_type))
             case ClientFunction(name, operands):
-                return self._function(name.lower(), [self.read(operand) for operand in operands])
-        raise _NotRead
+                return self._read_function(name.lower(), [self.read(operand) for operand in operands])
+        raise _Unreadable
 
-    def _parsed(self, text: str) -> tree.Expression:
+    def _parse_sql(self, text: str) -> tree.Expression:
+        """Return the tree of SQL text, with its names as the user wrote them. Raises _Unreadable, and DeltaError for text that
+        pydelta does not support."""
         from delta_py.expressions.resolve import resolve
         from delta_py.expressions.sql_text.from_sql import tree_of
 
+        # A setting may make the server parse the text differently than pydelta does.
         if self.spark is not None and read_otherwise(self.spark, text):
-            raise _NotRead
+            raise _Unreadable
 
-        def folded(part: tree.Expression) -> tree.Expression:
+        def resolve_constants(part: tree.Expression) -> tree.Expression:
             return resolve(part, self.schema, self._zone).expression
 
-        return tree_of(text, self.schema, folded)
+        return tree_of(text, self.schema, resolve_constants)
 
-    def _function(self, name: str, operands: list[tree.Expression]) -> tree.Expression:
+    def _read_function(self, name: str, operands: list[tree.Expression]) -> tree.Expression:
+        """Return the tree of a function or operator. name: in lower case. Raises _Unreadable for all but those listed here."""
         match name, operands:
-            # merge_source.py writes constant dates and times as calls of these two functions.
+            # pydelta's own MERGE writes constant dates and times as calls of these two functions.
             case "date_from_unix_date", [tree.Literal(int(days))]:
                 return _literal(days, DateType())
             case "timestamp_micros", [tree.Literal(int(micros))]:
@@ -210,16 +217,17 @@ class _Reader:
                 return tree.Comparison(_COMPARISONS[name], left, right)
             case _, [operand, tree.Literal(str(pattern))] if name in _STRING_MATCHES:
                 return tree.StringMatch(_STRING_MATCHES[name], operand, pattern)
-        raise _NotRead
+        raise _Unreadable
 
 
 def _literal(value: Any, kind: SparkType) -> tree.Literal:
-    """Return a constant: a client represents dates and times as numbers."""
+    """Return a constant. value: as the client represents it, with dates as days and times as microseconds since 1970. kind: its
+    type. Raises _Unreadable for other types than _CONSTANT_TYPES and decimals."""
     name = kind.typeName()
     if isinstance(kind, DecimalType) and value is not None:
         return tree.Literal(value, _decimal_type(value))
-    if name not in _TYPES:
-        raise _NotRead
+    if name not in _CONSTANT_TYPES:
+        raise _Unreadable
     data_type = primitive_from_name(name)
     if value is not None:
         match name:
@@ -235,20 +243,21 @@ def _literal(value: Any, kind: SparkType) -> tree.Literal:
 def _decimal_type(value: decimal.Decimal) -> DataType:
     """Return a type as wide as the number: a client declares all decimals as decimal(38,18)."""
     digits, exponent = value.as_tuple().digits, value.as_tuple().exponent
-    if not isinstance(exponent, int) or exponent > 0 or max(len(digits), -exponent) > _MAX_PRECISION:
-        raise _NotRead
+    # The exponent of NaN and infinity is no number.
+    if not isinstance(exponent, int) or exponent > 0 or max(len(digits), -exponent) > _MAX_DECIMAL_PRECISION:
+        raise _Unreadable
     return DeltaDecimal(max(len(digits), -exponent), -exponent)
 
 
-def _means_the_same(part: tree.Expression) -> bool:
-    """Return whether the part has the same meaning in every session. Functions do not: a user may have registered a function
-    of any name.
+def _has_one_meaning(part: tree.Expression) -> bool:
+    """Return whether the part means the same here and in every session: it has only columns, constants, casts of these, and the
+    operators of _STANDARD_NODES. A function may mean anything, because a user can register a function of any name.
     """
     if isinstance(part, _VALUES):
         return all(isinstance(child, _VALUES) for child in tree.children(part))
-    return isinstance(part, _STANDARD_NODES) and all(_means_the_same(child) for child in tree.children(part))
+    return isinstance(part, _STANDARD_NODES) and all(_has_one_meaning(child) for child in tree.children(part))
 
 
-def _has_char(part: tree.Expression, schema: StructType) -> bool:
-    """Return whether the part compares CHAR columns, whose texts are compared with their blanks."""
+def _compares_char(part: tree.Expression, schema: StructType) -> bool:
+    """Return whether the part names a CHAR column: Spark compares its texts including the blanks that pad them."""
     return any(ends_in_char(find_path(schema, path)) for path in tree.columns_of(part))

@@ -35,30 +35,31 @@ def delete(
     DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED); conflicts as Transaction.commit.
     """
     with open_target(spark, table, "DELETE", alias=alias, shown=shown) as target:
-        planned = planned_delete(target, condition)
+        planned = plan_delete(target, condition)
         return run_changes(target, planned.changed, planned.parameters)
 
 
-def planned_delete(target: Target, condition: Column | None) -> PlannedChange:
+def plan_delete(target: Target, condition: Column | None) -> PlannedChange:
     """Plan the `delete` of the target and choose the files that it reads. Raises the same as `delete` before anything runs."""
     if condition is None:
         target.dml.transaction.only_deleted_rows_matter()
-        target.choose_files(None, is_exact=True)
-        return PlannedChange(None, _parameters(None))
+        target.choose_files(None, is_exact=True)  # the commit removes all files whole, so no row has to be read
+        return PlannedChange(None, _history_parameters(None))
     target.offer_metadata([condition])
-    text = analyzer_of(target.spark).filter_text(target.shape, condition, "DELETE")
-    _note_what_is_read(target, [condition])
-    matched = target.frame.where(condition)
-    needed_rows = target.needed_rows(matched, condition)
-    count = 0 if needed_rows.none else target.choose_files(needed_rows.predicate, is_exact=needed_rows.exact)
-    return PlannedChange(matched.select(*target.address(DELETED)) if count else None, _parameters(text))
+    condition_text = analyzer_of(target.spark).filter_text(target.shape, condition, "DELETE")
+    _record_reads(target, [condition])
+    matching_rows = target.frame.where(condition)
+    needed_rows = target.needed_rows(matching_rows, condition)
+    file_count = 0 if needed_rows.none else target.choose_files(needed_rows.predicate, is_exact=needed_rows.exact)
+    changed = matching_rows.select(*target.address(DELETED)) if file_count else None
+    return PlannedChange(changed, _history_parameters(condition_text))
 
 
 def truncate(spark: SparkSession, table: TablePath) -> DmlResult:
     """Delete all rows; the history calls it TRUNCATE. Raises the same as `delete`."""
     with open_target(spark, table, "DELETE") as target:
         target.dml.recorded_operation = "TRUNCATE"
-        return run_changes(target, planned_delete(target, None).changed, {})
+        return run_changes(target, plan_delete(target, None).changed, {})
 
 
 def update(
@@ -76,29 +77,29 @@ def update(
     row_rules/conform.py.
     """
     with open_target(spark, table, "UPDATE", alias=alias) as target:
-        planned = planned_update(target, condition, assignments)
+        planned = plan_update(target, condition, assignments)
         return run_changes(target, planned.changed, planned.parameters)
 
 
-def planned_update(target: Target, condition: Column | None, assignments: Mapping[str, Column]) -> PlannedChange:
+def plan_update(target: Target, condition: Column | None, assignments: Mapping[str, Column]) -> PlannedChange:
     """Plan the `update` of the target and choose the files that it reads. Raises the same as `update` before anything runs."""
     schema, analyzer = target.dml.config.schema, analyzer_of(target.spark)
-    named = [*assignments.values(), *([] if condition is None else [condition])]
-    target.offer_metadata(named)
-    text = None if condition is None else analyzer.filter_text(target.shape, condition, "UPDATE")
-    paths = with_defaults(target.shape, schema, assigned_paths(target.shape, schema, assignments, alias=target.alias))
-    if paths:
-        analyzer.check_values(target.shape, list(paths.values()), "UPDATE")
-    matched = target.frame if condition is None else target.frame.where(condition)
-    row = new_row(schema, matched, paths)
-    _note_what_is_read(target, [*paths.values(), *([] if condition is None else [condition])])
-    needed_rows = target.needed_rows(matched, condition)
-    count = 0 if needed_rows.none or not assignments else target.choose_files(needed_rows.predicate)
-    changed = matched.select(*target.address(UPDATED), row)
-    return PlannedChange(changed if count else None, _parameters(text))
+    columns_of_statement = [*assignments.values(), *([] if condition is None else [condition])]
+    target.offer_metadata(columns_of_statement)
+    condition_text = None if condition is None else analyzer.filter_text(target.shape, condition, "UPDATE")
+    values_by_path = with_defaults(target.shape, schema, assigned_paths(target.shape, schema, assignments, alias=target.alias))
+    if values_by_path:
+        analyzer.check_values(target.shape, list(values_by_path.values()), "UPDATE")
+    matching_rows = target.frame if condition is None else target.frame.where(condition)
+    new_row_column = new_row(schema, matching_rows, values_by_path)
+    _record_reads(target, [*values_by_path.values(), *([] if condition is None else [condition])])
+    needed_rows = target.needed_rows(matching_rows, condition)
+    file_count = 0 if needed_rows.none or not assignments else target.choose_files(needed_rows.predicate)
+    changed = matching_rows.select(*target.address(UPDATED), new_row_column)
+    return PlannedChange(changed if file_count else None, _history_parameters(condition_text))
 
 
-def _note_what_is_read(target: Target, columns: Sequence[Column]) -> None:
+def _record_reads(target: Target, columns: Sequence[Column]) -> None:
     """Record what the commit depends on in addition to the rows that it changes: all rows of the table if there is a subquery,
     because the subquery may have read any of them."""
     if analyzer_of(target.spark).reads_tables(target.shape, columns):
@@ -107,5 +108,6 @@ def _note_what_is_read(target: Target, columns: Sequence[Column]) -> None:
         target.dml.transaction.only_deleted_rows_matter()
 
 
-def _parameters(condition: str | None) -> dict[str, Any]:
+def _history_parameters(condition: str | None) -> dict[str, Any]:
+    """Return the operation's parameters for the commit's commitInfo. condition: SQL text; None for all rows."""
     return {"predicate": [] if condition is None else [condition]}

@@ -34,9 +34,9 @@ from delta_py.types.names import quoted
 from spark_plugin.dml.store_assignment import StoreAssignment, Typed
 from spark_plugin.schema_conversion import FieldsByName, from_spark_schema, to_spark_schema
 
-WIDENED = (NumericType, DateType, TimestampNTZType)
-"""Types that may become wider, and what they become."""
-_VALUE = "__pydelta_value_of_"
+WIDENABLE_TYPES = (NumericType, DateType, TimestampNTZType)
+"""Types that type widening may change, and the types that they may become."""
+_VALUE_PREFIX = "__pydelta_value_of_"
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,12 @@ class TableColumns:
 def table_column(
     rule: StoreAssignment, table: TableColumns, name: str, query_field: StructField, *, by_name: bool
 ) -> tuple[str, Column]:
-    """Return the table's name of a column, and the values for it. query_field: the query's column. name: the column that it is
-    for.
+    """Return the table's name of a column, and the values for it. query_field: the query's column with the values. name: the name
+    of the table's column, in any case. by_name: whether fields of structs go to the table's fields by name, not by position.
 
     A column that the table lacks is not changed, and neither is a value for a void column or field: the write gives the column
-    the value's type, or refuses the value. Raises the same as StoreAssignment.cast, and by position the same as _renamed.
+    the value's type, or refuses the value. Raises the same as StoreAssignment.cast, and by position the same as
+    _with_table_names.
     """
     field = table.find(name)
     column = F.col(quoted(query_field.name))
@@ -74,12 +75,12 @@ def table_column(
         return name, column
     query_type, table_type = query_field.dataType, field.dataType
     if not by_name:
-        query_type = _renamed(query_type, table_type, field.name, evolves=rule.evolves)
+        query_type = _with_table_names(query_type, table_type, field.name, evolves=rule.evolves)
         if query_type != query_field.dataType:
             column = column.cast(query_type)
     table_type = _without_void(table_type, query_type)
-    logged = table.config.schema.find(name)
-    if rule.evolves and logged is not None and not keeps_type(logged):
+    logged_field = table.config.schema.find(name)
+    if rule.evolves and logged_field is not None and not keeps_type(logged_field):
         table_type = _evolved_type(table.config, table_type, query_type)
     return field.name, rule.cast(Typed(column, query_type), table_type, field.name)
 
@@ -89,24 +90,29 @@ def with_table_columns(frame: DataFrame, columns: Sequence[tuple[str, Column]]) 
 
     Also returns, for each column of the table, the name of the query's column that contains its values.
     """
-    values = {name: f"{_VALUE}{number}" for number, (name, _) in enumerate(columns)}
+    values = {name: f"{_VALUE_PREFIX}{number}" for number, (name, _) in enumerate(columns)}
     return frame.select("*", *(column.alias(values[name]) for name, column in columns)), values
 
 
 def _without_void(table_type: DataType, query_type: DataType) -> DataType:
-    """Return the table's type with the query's types in place of void."""
+    """Return the table's type, with the query's type in place of each void column, field, element, key or value."""
     match table_type, query_type:
         case NullType(), _:
             return query_type
         case StructType(), StructType():
             query_fields = FieldsByName(query_type)
-            pairs = [(f, query_fields.find(f.name)) for f in table_type.fields]
-            kinds = [
-                f.dataType if query_field is None else _without_void(f.dataType, query_field.dataType)
-                for f, query_field in pairs
+            field_pairs = [(table_field, query_fields.find(table_field.name)) for table_field in table_type.fields]
+            types = [
+                table_field.dataType if query_field is None else _without_void(table_field.dataType, query_field.dataType)
+                for table_field, query_field in field_pairs
             ]
-            fields = zip(table_type.fields, kinds, strict=True)
-            return StructType([StructField(f.name, kind, f.nullable, f.metadata) for f, kind in fields])
+            fields = zip(table_type.fields, types, strict=True)
+            return StructType(
+                [
+                    StructField(table_field.name, data_type, table_field.nullable, table_field.metadata)
+                    for table_field, data_type in fields
+                ]
+            )
         case ArrayType(), ArrayType():
             return ArrayType(_without_void(table_type.elementType, query_type.elementType), table_type.containsNull)
         case MapType(), MapType():
@@ -120,11 +126,15 @@ def _evolved_type(table: TableConfig, table_type: DataType, query_type: DataType
     takes the query's type if the table allows type widening."""
     match table_type, query_type:
         case StructType(), StructType():
-            remaining_fields = {f.name.lower(): f for f in query_type.fields}
-            kinds = [
-                _evolved_type(table, f.dataType, remaining_fields.pop(f.name.lower(), f).dataType) for f in table_type.fields
+            remaining_fields = {field.name.lower(): field for field in query_type.fields}
+            types = [
+                _evolved_type(table, field.dataType, remaining_fields.pop(field.name.lower(), field).dataType)
+                for field in table_type.fields
             ]
-            table_fields = [StructField(f.name, kind, f.nullable) for f, kind in zip(table_type.fields, kinds, strict=True)]
+            table_fields = [
+                StructField(field.name, data_type, field.nullable)
+                for field, data_type in zip(table_type.fields, types, strict=True)
+            ]
             return StructType([*table_fields, *remaining_fields.values()])
         case ArrayType(), ArrayType():
             return ArrayType(_evolved_type(table, table_type.elementType, query_type.elementType), table_type.containsNull)
@@ -136,13 +146,15 @@ def _evolved_type(table: TableConfig, table_type: DataType, query_type: DataType
 
 def _is_wider(table: TableConfig, table_type: DataType, query_type: DataType) -> bool:
     """Return whether the write widens a column of the table to the query's type."""
-    if not (isinstance(table_type, WIDENED) and isinstance(query_type, WIDENED)):
+    if not (isinstance(table_type, WIDENABLE_TYPES) and isinstance(query_type, WIDENABLE_TYPES)):
         return False
-    old, new = (from_spark_schema(StructType([StructField("c", kind)])).fields[0].data_type for kind in (table_type, query_type))
-    return takes_type(table, old, new)
+    old_type, new_type = (
+        from_spark_schema(StructType([StructField("c", data_type)])).fields[0].data_type for data_type in (table_type, query_type)
+    )
+    return takes_type(table, old_type, new_type)
 
 
-def _renamed(query_type: DataType, table_type: DataType, name: str, *, evolves: bool) -> DataType:
+def _with_table_names(query_type: DataType, table_type: DataType, name: str, *, evolves: bool) -> DataType:
     """Return the query's type with the names of the table's fields, by position. name: of the column or field, for messages.
     evolves: structs of the query may have more fields than the table's; these are new, and keep their names.
 
@@ -154,24 +166,28 @@ def _renamed(query_type: DataType, table_type: DataType, name: str, *, evolves: 
             if len(query_type.fields) < len(table_type.fields) or (
                 len(query_type.fields) > len(table_type.fields) and not evolves
             ):
-                raise _other_fields(query_type, table_type, name)
-            pairs = zip(query_type.fields, table_type.fields, strict=False)
-            renamed = [
-                StructField(t.name, _renamed(f.dataType, t.dataType, f"{name}.{t.name}", evolves=evolves), f.nullable)
-                for f, t in pairs
+                raise _field_count_error(query_type, table_type, name)
+            field_pairs = zip(query_type.fields, table_type.fields, strict=False)
+            renamed_fields = [
+                StructField(
+                    table_field.name,
+                    _with_table_names(query_field.dataType, table_field.dataType, f"{name}.{table_field.name}", evolves=evolves),
+                    query_field.nullable,
+                )
+                for query_field, table_field in field_pairs
             ]
-            return StructType([*renamed, *query_type.fields[len(table_type.fields) :]])
+            return StructType([*renamed_fields, *query_type.fields[len(table_type.fields) :]])
         case ArrayType(), ArrayType():
-            element = _renamed(query_type.elementType, table_type.elementType, f"{name}.element", evolves=evolves)
+            element = _with_table_names(query_type.elementType, table_type.elementType, f"{name}.element", evolves=evolves)
             return ArrayType(element, query_type.containsNull)
         case MapType(), MapType():
-            key = _renamed(query_type.keyType, table_type.keyType, f"{name}.key", evolves=evolves)
-            value = _renamed(query_type.valueType, table_type.valueType, f"{name}.value", evolves=evolves)
+            key = _with_table_names(query_type.keyType, table_type.keyType, f"{name}.key", evolves=evolves)
+            value = _with_table_names(query_type.valueType, table_type.valueType, f"{name}.value", evolves=evolves)
             return MapType(key, value, query_type.valueContainsNull)
     return query_type
 
 
-def _other_fields(query_type: StructType, table_type: StructType, name: str) -> SchemaMismatchError:
+def _field_count_error(query_type: StructType, table_type: StructType, name: str) -> SchemaMismatchError:
     is_short = len(query_type.fields) < len(table_type.fields)
     advice = "Give each field a value." if is_short else "Leave fields out, or add them with mergeSchema or schema evolution."
     return SchemaMismatchError(

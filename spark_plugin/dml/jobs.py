@@ -42,7 +42,7 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.dml_tasks import RESULT, file_rewriter, row_writer
 from spark_plugin.dml.store_assignment import overflow_as_delta_error
-from spark_plugin.dml.target_names import Alias, called
+from spark_plugin.dml.target_names import Alias, alias_frame
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.common import DISABLED, FILES, SESSION
@@ -58,22 +58,23 @@ from spark_plugin.tasks.task_answers import from_text
 from spark_plugin.tasks.task_progress import watched
 
 Evolution: TypeAlias = Callable[[Snapshot], DefinitionChanges]
-# Takes a frame of the table's rows and the name of one of its columns. Returns the rows with a view's columns and this column.
 Shown: TypeAlias = Callable[[DataFrame, str], DataFrame]
-"""Makes other columns from a frame's rows, in addition to one named column of the frame: the columns of a view."""
+"""A function for a statement about a view of the table: it takes a frame of the table's rows and the name of one of its columns,
+and returns the same rows with the view's columns and this one column."""
 
 
-# The ways of reading that a DML disables for its own jobs.
-_NOT_OF_A_DML = ",".join((Road.LOG, Road.DRIVER, Road.PARTIAL, Road.JOINS))
-"""Jobs of a DML read the rows of the files that it has chosen, and return the address of each row."""
+_DISABLED_ROADS = ",".join((Road.LOG, Road.DRIVER, Road.PARTIAL, Road.JOINS))
+"""Ways of reading that are disabled for the jobs of a DML, because its tasks must read each row of the chosen files with the
+row's address: its file and position."""
 
 
 @dataclass
 class Target:
-    """The table that a DML changes, at the version that it read. listed: where the list of its files is stored, for the process
-    that plans the scan. alias: the name that conditions may use for the table. by_session: whether the change follows the
-    session's settings for all writes, including its transaction (txnAppId, txnVersion). shown: makes other columns from the
-    table's, for conditions. has_metadata: whether the frame has the column `_metadata`."""
+    """The table that a DML changes, at the version that it read. listed: the path of the list of the chosen files, which the
+    process that plans the scan reads; an absolute path on this machine, or over Spark Connect one in the table's store. alias:
+    the name that conditions may use for the table. by_session: whether the change follows the session's settings for all
+    writes, including its transaction (txnAppId, txnVersion). shown: makes the columns that conditions name, if they are a
+    view's; None if they are the table's. has_metadata: whether the frame has the column `_metadata`."""
 
     spark: SparkSession
     dml: Dml
@@ -97,11 +98,11 @@ class Target:
         """The table's columns, or those of `shown`, `_metadata` if it is offered, and the struct ROW_ADDRESS. It can be read
         after choose_files has chosen the files."""
         reader = self.spark.read.format(FORMAT).option("versionAsOf", self.dml.snapshot.version)
-        reader = reader.options(**private(self.spark, {FILES: self.listed, DISABLED: _NOT_OF_A_DML}))
+        reader = reader.options(**private(self.spark, {FILES: self.listed, DISABLED: _DISABLED_ROADS}))
         reader = reader.option("metadataColumn", str(self.has_metadata).lower())
-        loaded = reader.options(**self.table.storage).load(self.table.url)
-        loaded = loaded if self.shown is None else self.shown(loaded, ROW_ADDRESS)
-        return called(loaded, self.alias)
+        rows = reader.options(**self.table.storage).load(self.table.url)
+        rows = rows if self.shown is None else self.shown(rows, ROW_ADDRESS)
+        return alias_frame(rows, self.alias)
 
     @cached_property
     def shape(self) -> DataFrame:
@@ -112,15 +113,16 @@ class Target:
             return self.frame.drop(ROW_ADDRESS)
         columns = self.dml.snapshot.schema.fields
         metadata = (metadata_scan_column().logical,) if self.has_metadata else ()
-        empty = self.spark.createDataFrame([], to_spark_schema(StructType((*columns, *metadata))))
-        return called(empty, self.alias)
+        empty_frame = self.spark.createDataFrame([], to_spark_schema(StructType((*columns, *metadata))))
+        return alias_frame(empty_frame, self.alias)
 
     def address(self, change: int) -> list[Column]:
-        """Return the columns of a row of `changed` that replaces or deletes a target row. change: as in task_changes.py."""
-        place = {FILE: "file_number", ROW: "row_index"}
+        """Return the columns that say which target row a row of `changed` replaces or deletes: file, position, the row's id if
+        the table tracks rows, and the kind of change. change: DELETED or UPDATED of task_changes.py."""
+        address_fields = {FILE: "file_number", ROW: "row_index"}
         if self.dml.row_ids is not None:
-            place[ROW_ID] = "row_id"
-        columns = [F.col(ROW_ADDRESS).getField(name).alias(column) for column, name in place.items()]
+            address_fields[ROW_ID] = "row_id"
+        columns = [F.col(ROW_ADDRESS).getField(name).alias(column) for column, name in address_fields.items()]
         return [*columns, F.lit(change).cast("tinyint").alias(CHANGE)]
 
     def needed_rows(self, frame: DataFrame, condition: Column | None = None) -> NeededRows:
@@ -153,7 +155,8 @@ def _choose_files(dml: Dml, predicate: Expression | None, is_exact: bool, listed
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """The input of run_changes. changed: None if no row has to be read. parameters: for the history."""
+    """The input of run_changes. changed: the frame of changed rows, with the columns of task_changes.py; None if no row has to be
+    read. parameters: of the operation, for the history."""
 
     changed: DataFrame | None
     parameters: Mapping[str, Any]
@@ -167,9 +170,10 @@ class DmlResult:
     metrics: Mapping[str, int]
 
 
-def newest(spark: SparkSession, table: TablePath) -> Snapshot:
-    """Load the newest version where the table is. Raises the same as Snapshot.load."""
+def load_newest(spark: SparkSession, table: TablePath) -> Snapshot:
+    """Load the newest version: over Spark Connect in a task, which can read the table. Raises the same as Snapshot.load."""
     store = table.open_store(spark)
+    # The snapshot of a task has another copy of the store.
     return at_table(spark, partial(Snapshot.load, store)).through(store)
 
 
@@ -185,25 +189,25 @@ def open_target(
     shown: Shown | None = None,
 ) -> Iterator[Target]:
     """Open the newest version of a table to change it. operation: its name in the history. evolve: returns how the operation
-    changes the definition of the table at this version. request: the write settings to follow; None for the session's settings
-    for all writes. alias, shown: as in Target.
+    changes the definition of the table at this version, such as new columns of a MERGE; None: it does not. request: the write
+    settings to follow; None for the session's settings for all writes. alias, shown: as in Target.
 
     Errors of delta_py that are raised inside become Spark errors too.
     """
     with as_spark_raises(), active(spark), progress(operation, "tasks"), watched(spark):
         time_zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
-        snapshot = newest(spark, table)
+        snapshot = load_newest(spark, table)
         by_session = request is None
         if request is None:
             request = write_options({"path": table.url, SESSION: write_settings(spark, table.url)}, overwrite=False).request
         changes = DefinitionChanges() if evolve is None else evolve(snapshot)
         dml = Dml.on(snapshot, operation, replace(request, time_zone=time_zone), changes)
-        with _place_of_list(spark, dml) as listed:
+        with _file_list_path(spark, dml) as listed:
             yield Target(spark, dml, table, listed, alias, by_session, shown)
 
 
 @contextmanager
-def _place_of_list(spark: SparkSession, dml: Dml) -> Iterator[str]:
+def _file_list_path(spark: SparkSession, dml: Dml) -> Iterator[str]:
     """Yield the path of the list of files: an absolute one on this machine; over Spark Connect a path in dml.store. The list is
     deleted at the end."""
     if adapter_of(spark).is_driver:
@@ -222,10 +226,12 @@ def run_changes(
 ) -> DmlResult:
     """Make the rows, delete the old ones from their files, and commit.
 
-    changed: None if no row has to be read. named: as in Dml.commit. If anything fails, all written files are deleted and
-    nothing is committed. Nothing is done if the table has already recorded the session's transaction (txnAppId, txnVersion).
+    changed: the frame of changed rows; None if no row has to be read. parameters: of the operation, for the history. named: makes
+    the operation's metrics from all metrics and from the row count of each clause of a MERGE; None: all metrics stay. If a job
+    fails, all written files are deleted and nothing is committed. Nothing is done if the table has already recorded the session's
+    transaction (txnAppId, txnVersion): then the metrics are empty.
     """
-    dml, started = target.dml, time.monotonic()
+    dml, started_at = target.dml, time.monotonic()
     if dml.transaction.is_named and at_table(target.spark, lambda: dml.transaction.is_recorded):
         if target.by_session:
             reset_transaction(target.spark)
@@ -234,16 +240,20 @@ def run_changes(
     try:
         if changed is not None:
             changes = _make_rows(target.spark, changed, dml.change_state())
-        scanned = time.monotonic()
+        scanned_at = time.monotonic()
         removals = _remove_in_tasks(target.spark, dml, dml.touched_files(changes))
     except BaseException:
         abandon(target.spark, target.dml.abort)
         raise
-    times = {"scanTimeMs": round((scanned - started) * 1000), "rewriteTimeMs": round((time.monotonic() - scanned) * 1000)}
+    times = {
+        "scanTimeMs": round((scanned_at - started_at) * 1000),
+        "rewriteTimeMs": round((time.monotonic() - scanned_at) * 1000),
+    }
     try:
         commit = partial(dml.commit, parameters, changes, removals, times, name_metrics=named)
         version, metrics = at_table(target.spark, commit, once=True)
     finally:
+        # Tasks put long lists of row positions into files, which only this operation reads.
         if any(part.scratch for part in changes):
             clean_up(target.spark, partial(dml.close, changes))
     if target.by_session:
@@ -266,7 +276,7 @@ def _make_rows(spark: SparkSession, changed: DataFrame, state: ChangeState) -> l
 
 
 def _remove_in_tasks(spark: SparkSession, dml: Dml, files: Sequence[TouchedFile]) -> RemovedRows:
-    """Remove the rows from their files: in one place if that is little work, and otherwise in tasks."""
+    """Remove the rows from their files: in one step without a job of Spark if that is little work, otherwise in tasks."""
     if not files:
         return RemovedRows()
     if dml.is_light(files):

@@ -1,6 +1,6 @@
 """The analyzer of a Spark Connect client. Plans stay on the server, so its answers come from what the server accepts and
 refuses, from the client's own columns (connect_conditions.py), and from the schemas of both sides (merge_names.py). See
-analyzer.py for the questions.
+analyzer.py for what each method is for.
 
 A resolved value is still a name. It has the meaning that it has in the frame where it is used.
 """
@@ -21,24 +21,24 @@ from delta_py.types.schema import Path
 from delta_py.types.schema import StructType as DeltaSchema
 from spark_plugin.dml.analysis import (
     GENERATOR,
-    TURNED,
+    SWAPPED_OPERATORS,
     Comparison,
     ConditionParts,
     Resolved,
-    aggregates,
+    aggregate_error,
     check_boolean,
     check_filters,
     first_line,
-    no_field,
-    not_row_by_row,
+    no_field_error,
     refuse_non_deterministic,
     refuse_subquery,
-    selected,
-    selected_for_merge,
-    selected_values,
+    row_by_row_error,
+    select_columns,
+    select_for_merge,
+    select_row_values,
 )
 from spark_plugin.dml.connect_conditions import condition_text, is_plain, key_parts, rows_selected_by
-from spark_plugin.dml.merge_names import Named, Names
+from spark_plugin.dml.merge_names import NameMeaning, Names
 from spark_plugin.dml.target_names import Alias, without_alias
 from spark_plugin.internals.connect_internals import (
     ClientLiteral,
@@ -58,12 +58,16 @@ _NOT_IN_FILTERS = ("WINDOW_FUNCTION_NOT_ALLOWED", WINDOW_IN_FILTER_41, GENERATOR
 
 
 class NameAnalyzer:
+    """The Analyzer of one session of Spark Connect. In all methods `where` is the clause that contains the columns, for
+    messages."""
+
     binds_columns: ClassVar[bool] = False
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
     def filter_text(self, frame: DataFrame, condition: Column, operation: str) -> str:
+        """Return the condition as SQL text, after a check that it is a deterministic filter of the frame."""
         check_filters(frame, [condition])
         text = condition_text(condition)
         if not self._is_deterministic(frame, condition):
@@ -71,6 +75,7 @@ class NameAnalyzer:
         return text
 
     def reads_tables(self, frame: DataFrame, columns: Sequence[Column]) -> bool:
+        """Return whether any of the columns has a subquery. The server is called only for columns that are not plain."""
         if all(is_plain(self._spark, column) for column in columns):
             return False
         return may_have_subqueries(frame.select(*(column.alias(f"c{number}") for number, column in enumerate(columns))))
@@ -81,25 +86,29 @@ class NameAnalyzer:
     def needed_rows(
         self, frame: DataFrame, condition: Column | None, *, listed: str, schema: DeltaSchema, alias: Alias
     ) -> NeededRows:
+        """Return which rows the condition selects. A client has no plan, so it cannot look at `frame` and `listed`."""
         return rows_selected_by(self._spark, condition, schema, alias)
 
     def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:
-        selected(frame, [F.col(name) for name in names])  # the server's own errors say which names do not exist
+        """Return the column or struct field that each name refers to."""
+        select_columns(frame, [F.col(name) for name in names])  # the server's own errors say which names do not exist
         return _paths_by_name(frame.schema, names, alias)
 
     def check_values(self, frame: DataFrame, columns: Sequence[Column], where: str) -> None:
-        selected_values(frame, columns, where)
+        """Raise an error for a column that does not have exactly one value per row."""
+        select_row_values(frame, columns, where)
         self._check_row_by_row(frame, columns, where)
 
     def resolve(self, frame: DataFrame, columns: Sequence[Column], where: str) -> list[Resolved]:
+        """Return the columns with their types, after a check that each has exactly one value per row."""
         if not columns:
             return []
-        projection = selected_for_merge(frame, columns, where, lambda: frame.columns)
+        projection = select_for_merge(frame, columns, where, lambda: frame.columns)
         self._check_row_by_row(frame, columns, where)
         return [Resolved(column, field.dataType, None) for column, field in zip(columns, projection.schema.fields, strict=True)]
 
     def resolve_names(self, frame: DataFrame, names: Sequence[str], where: str) -> list[Resolved]:
-        """Bind the names to the frame: in a join, unbound names might refer to other columns."""
+        """Return columns that are bound to the frame: in a join, unbound names might refer to columns of the other side."""
         fields = frame.schema.fields
         types = {field.name: field.dataType for field in fields}
         # Only the server resolves names that the schema does not have exactly, or that only case distinguishes.
@@ -113,6 +122,7 @@ class NameAnalyzer:
         return _paths_by_name(frame.schema, names, alias)
 
     def check_condition(self, frame: DataFrame, condition: Resolved, where: str) -> None:
+        """Raise an error unless the condition is boolean and deterministic, and has no subquery."""
         check_boolean(frame, condition, where)
         if self.reads_tables(frame, [condition.column]):
             refuse_subquery(where, condition.sql)
@@ -120,7 +130,8 @@ class NameAnalyzer:
             refuse_non_deterministic(where, condition.sql)
 
     def parts(self, condition: Resolved, target: DataFrame, source: DataFrame, names: Names) -> ConditionParts:
-        """Return the parts of the condition whose names have a certain meaning. Others may not restrict the target's rows."""
+        """Return only parts whose names certainly belong to one side: a part with another meaning must not limit the files that a
+        MERGE reads. Parts about the source alone are not returned."""
         of_target, comparisons = [], []
         for part in key_parts(self._spark, condition.column):
             meanings = [_meaning(path, target, source, names) for path in part.columns]
@@ -128,13 +139,14 @@ class NameAnalyzer:
                 if meanings and all(meaning is not None and meaning.side == "target" for meaning in meanings):
                     of_target.append(F.expr(part.text))
                 continue
-            columns = [F.col(_text(path)) for path in part.columns]
+            columns = [F.col(_quoted_path(path)) for path in part.columns]
             match meanings:
-                case [Named("target", DataType() as own), Named("source", DataType() as kind)]:
-                    comparisons.append(Comparison(columns[0], part.comparison, columns[1], kind, _same_order(own, kind)))
-                case [Named("source", DataType() as kind), Named("target", DataType() as own)]:
-                    turned = TURNED[part.comparison]
-                    comparisons.append(Comparison(columns[1], turned, columns[0], kind, _same_order(own, kind)))
+                case [NameMeaning("target", DataType() as target_type), NameMeaning("source", DataType() as source_type)]:
+                    is_ordered = _have_same_order(target_type, source_type)
+                    comparisons.append(Comparison(columns[0], part.comparison, columns[1], source_type, is_ordered))
+                case [NameMeaning("source", DataType() as source_type), NameMeaning("target", DataType() as target_type)]:
+                    is_ordered, swapped_operator = _have_same_order(target_type, source_type), SWAPPED_OPERATORS[part.comparison]
+                    comparisons.append(Comparison(columns[1], swapped_operator, columns[0], source_type, is_ordered))
         return ConditionParts(tuple(of_target), (), tuple(comparisons))
 
     def exact_text(self, shape: Callable[[], DataFrame], condition: Column | str) -> str | None:
@@ -147,13 +159,13 @@ class NameAnalyzer:
         return None
 
     def _is_deterministic(self, frame: DataFrame, condition: Column) -> bool:
-        """Return whether Spark accepts it as the condition of a join. Raises UnsupportedOperationError for one that Spark refuses
-        there for another reason."""
+        """Return whether the condition gives the same result each time. Spark accepts others in a filter, but not in a join, so
+        the server analyses a join. Raises UnsupportedOperationError if Spark refuses the join for another reason."""
         if is_plain(self._spark, condition):
             return True
-        other = self._spark.createDataFrame([], "__pydelta_other int")
+        empty_frame = self._spark.createDataFrame([], "__pydelta_other int")
         try:
-            frame.join(other, condition, "left_semi").schema  # noqa: B018 - the server analyses the join when a client reads this
+            frame.join(empty_frame, condition, "left_semi").schema  # noqa: B018 - the server analyses it when a client reads this
         except AnalysisException as error:
             if error.getCondition() == _NON_DETERMINISTIC:
                 return False
@@ -164,18 +176,20 @@ class NameAnalyzer:
         return True
 
     def _check_row_by_row(self, frame: DataFrame, columns: Sequence[Column], where: str) -> None:
-        """A column that a filter does not accept does not have one value per row."""
-        unknown = [column for column in columns if not is_plain(self._spark, column)]
-        if not unknown:
+        """Raise UnsupportedOperationError for a column without exactly one value per row: Spark does not accept it in a
+        filter."""
+        columns_to_check = [column for column in columns if not is_plain(self._spark, column)]
+        if not columns_to_check:
             return
         try:
-            check_filters(frame, [column.isNull() for column in unknown])  # isNull makes a condition of a column of any type
+            # isNull makes a condition of a column of any type.
+            check_filters(frame, [column.isNull() for column in columns_to_check])
         except AnalysisException as error:
             condition = error.getCondition() or ""
             if condition == _NO_AGGREGATES:
-                raise aggregates(where) from error
+                raise aggregate_error(where) from error
             if condition.startswith(_NOT_IN_FILTERS):
-                raise not_row_by_row(where, generator=condition.startswith(GENERATOR)) from error
+                raise row_by_row_error(where, generator=condition.startswith(GENERATOR)) from error
             raise
 
 
@@ -188,8 +202,8 @@ def _paths_by_name(schema: StructType, names: Sequence[str], alias: Alias) -> li
 
 
 def _path_by_name(columns: FieldsByName, name: str, alias: Alias) -> Path:
-    """Return the names of the column and the fields on the path, in the schema's spelling. Raises the error of no_field if a part
-    of the path is no field of a struct."""
+    """Return the names of the column and the fields on the path, in the schema's spelling. Raises no_field_error if a part of the
+    path is no field of a struct."""
     path = split_name(name)
     path_without_alias = without_alias(path, alias)
     if columns.find(path_without_alias[0]) is not None:
@@ -202,36 +216,36 @@ def _path_by_name(columns: FieldsByName, name: str, alias: Alias) -> Path:
         names.append(field.name)
         field = find_field(field.dataType, part) if isinstance(field.dataType, StructType) else None
     if field is None:
-        raise no_field(name)
+        raise no_field_error(name)
     return (*names, field.name)
 
 
-def _meaning(path: Path, target: DataFrame, source: DataFrame, names: Names) -> Named | None:
+def _meaning(path: Path, target: DataFrame, source: DataFrame, names: Names) -> NameMeaning | None:
     """Return the meaning of a name in the condition of a MERGE. The server is called only if the schemas do not decide."""
-    named = names.column(path)
-    if named is not None and named.data_type is not None:
-        return named
+    meaning = names.column(path)
+    if meaning is not None and meaning.data_type is not None:
+        return meaning
     match _type_in(target, path), _type_in(source, path):
         case DataType() as kind, None:
-            return Named("target", kind)
+            return NameMeaning("target", kind)
         case None, DataType() as kind:
-            return Named("source", kind)
+            return NameMeaning("source", kind)
     return None
 
 
 def _type_in(frame: DataFrame, path: Path) -> DataType | None:
-    """Return the type of the path, or None if it is no value of the frame."""
+    """Return the type of the path's column or field in the frame, or None if the frame has none or several."""
     try:
-        return frame.select(F.col(_text(path))).schema.fields[0].dataType
+        return frame.select(F.col(_quoted_path(path))).schema.fields[0].dataType
     except AnalysisException:
         return None
 
 
-def _text(path: Path) -> str:
+def _quoted_path(path: Path) -> str:
     return ".".join(quoted(step) for step in path)
 
 
-def _same_order(kind: DataType, other: DataType) -> bool:
-    """Return whether Spark compares their values without conversion: texts next to numbers have another order than among
-    themselves."""
-    return kind == other or (isinstance(kind, IntegralType) and isinstance(other, IntegralType))
+def _have_same_order(first: DataType, second: DataType) -> bool:
+    """Return whether Spark compares values of both types in the order that each type has alone. Spark compares a text with a
+    number as numbers, so the smallest and largest texts would not limit the numbers that match."""
+    return first == second or (isinstance(first, IntegralType) and isinstance(second, IntegralType))

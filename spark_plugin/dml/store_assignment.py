@@ -45,6 +45,7 @@ class Typed:
     data_type: DataType
 
     def field(self, f: StructField) -> Typed:
+        """Return a field of this struct."""
         return Typed(self.column.getField(f.name), f.dataType)
 
     def fields(self) -> Callable[[str], Typed | None]:
@@ -99,20 +100,22 @@ class StoreAssignment:
         columns, assigned_by_name = [], _by_folded_name(assigned)
         for field in schema.fields:
             if field.name not in absent:
-                inside = assigned_by_name.get(field.name.lower(), {})
-                columns.append(self._value(field, current(field.name), inside, (field.name,)).alias(field.name))
+                values_inside = assigned_by_name.get(field.name.lower(), {})
+                columns.append(self._new_value(field, current(field.name), values_inside, (field.name,)).alias(field.name))
         return columns
 
-    def _value(self, field: StructField, current: Typed | None, inside: Mapping[Path, AssignedValue], path: Path) -> Column:
+    def _new_value(self, field: StructField, current: Typed | None, inside: Mapping[Path, AssignedValue], path: Path) -> Column:
         """Return the new value of a field. current: the row's value of the field; None if the row has none. inside: the assigned
         values of the field and of fields inside it, by path from the field; () for the whole field. path: of the field in the
         schema."""
         if not inside:
-            return self._null(field.dataType) if current is None else self._evolving.cast(current, field.dataType, ".".join(path))
+            if current is None:
+                return self._null_of(field.dataType)
+            return self._rule_for_row_values.cast(current, field.dataType, ".".join(path))
         whole_value = inside.get(())
         if whole_value is not None:
-            present = current if whole_value.keeps_missing_fields else None
-            return self.cast(whole_value.value, field.dataType, ".".join(path), current=present)
+            row_value = current if whole_value.keeps_missing_fields else None
+            return self.cast(whole_value.value, field.dataType, ".".join(path), current=row_value)
         if not isinstance(field.dataType, StructType):
             raise UnsupportedOperationError(
                 f"Updating nested fields is only supported for StructType, and {'.'.join(path)} is of type "
@@ -121,14 +124,15 @@ class StoreAssignment:
                 sql_state="0AKDC",
                 column=".".join(path),
             )
-        parts, inside_by_name, old_field = [], _by_folded_name(inside), _fields_of(current)
+        new_fields, inside_by_name, old_field = [], _by_folded_name(inside), _fields_of(current)
         for child in field.dataType.fields:
-            deeper = inside_by_name.get(child.name.lower(), {})
-            parts.append(self._value(child, old_field(child.name), deeper, (*path, child.name)).alias(child.name))
-        return F.struct(*parts)
+            values_inside_child = inside_by_name.get(child.name.lower(), {})
+            new_value = self._new_value(child, old_field(child.name), values_inside_child, (*path, child.name))
+            new_fields.append(new_value.alias(child.name))
+        return F.struct(*new_fields)
 
     @property
-    def _evolving(self) -> StoreAssignment:
+    def _rule_for_row_values(self) -> StoreAssignment:
         """A rule for the row's own values, which may have an older schema."""
         return StoreAssignment(self.session, self.policy, True)
 
@@ -141,84 +145,92 @@ class StoreAssignment:
         Structs are matched by the names of their fields, in any case, and null structs stay null. A value that the type cannot
         represent is an error when the row is made, unless spark.sql.storeAssignmentPolicy is LEGACY.
         """
-        column, source = value.column, value.data_type
-        if source.simpleString() == target_type.simpleString() and current is None:
+        column, source_type = value.column, value.data_type
+        if source_type.simpleString() == target_type.simpleString() and current is None:
             return column
-        if isinstance(source, NullType):
-            return self._null(target_type)
-        if isinstance(source, StructType) and isinstance(target_type, StructType):
-            return self._struct(value, target_type, name, current)
+        if isinstance(source_type, NullType):
+            return self._null_of(target_type)
+        if isinstance(source_type, StructType) and isinstance(target_type, StructType):
+            return self._cast_struct(value, target_type, name, current)
         if (
-            isinstance(source, ArrayType)
+            isinstance(source_type, ArrayType)
             and isinstance(target_type, ArrayType)
-            and _holds_struct(source)
-            and _holds_struct(target_type)
+            and _contains_struct(source_type)
+            and _contains_struct(target_type)
         ):
-            return F.transform(column, lambda item: self.cast(Typed(item, source.elementType), target_type.elementType, name))
+            return F.transform(
+                column, lambda item: self.cast(Typed(item, source_type.elementType), target_type.elementType, name)
+            )
         if (
-            isinstance(source, MapType)
+            isinstance(source_type, MapType)
             and isinstance(target_type, MapType)
-            and _holds_struct(source)
-            and _holds_struct(target_type)
+            and _contains_struct(source_type)
+            and _contains_struct(target_type)
         ):
-            return self._map(column, source, target_type, name)
-        return column if source.simpleString() == target_type.simpleString() else self._plain(value, target_type, name)
+            return self._cast_map(column, source_type, target_type, name)
+        # `current` matters only inside of structs.
+        is_same_type = source_type.simpleString() == target_type.simpleString()
+        return column if is_same_type else self._cast_by_policy(value, target_type, name)
 
-    def _struct(self, value: Typed, target_type: StructType, name: str, present: Typed | None) -> Column:
-        """Return the struct with the fields of the target type, in its order. present: the row's value, from which missing fields
-        are filled; None if they are null.
+    def _cast_struct(self, value: Typed, target_type: StructType, name: str, row_value: Typed | None) -> Column:
+        """Return the struct with the fields of the target type, in its order. row_value: the row's value, which supplies missing
+        fields; None: they are null.
 
         Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) for fields that the target type lacks, and for
         missing fields if the schema does not evolve.
         """
-        source = value.data_type
-        assert isinstance(source, StructType)
-        target_fields, source_fields = FieldsByName(target_type), FieldsByName(source)
-        unknown = [field.name for field in source.fields if target_fields.find(field.name) is None]
-        lacking = [field.name for field in target_type.fields if source_fields.find(field.name) is None]
-        if unknown or (lacking and not self.evolves):
+        source_type = value.data_type
+        assert isinstance(source_type, StructType)
+        target_fields, source_fields = FieldsByName(target_type), FieldsByName(source_type)
+        unknown_fields = [field.name for field in source_type.fields if target_fields.find(field.name) is None]
+        missing_fields = [field.name for field in target_type.fields if source_fields.find(field.name) is None]
+        if unknown_fields or (missing_fields and not self.evolves):
             raise SchemaMismatchError(
-                f"Cannot cast {source.simpleString()} to {target_type.simpleString()} for {name}. All nested columns must match: "
-                f"{', '.join(unknown or lacking)} {'is not in the table' if unknown else 'is missing'}.",
+                f"Cannot cast {source_type.simpleString()} to {target_type.simpleString()} for {name}. All nested "
+                f"columns must match: {', '.join(unknown_fields or missing_fields)} "
+                f"{'is not in the table' if unknown_fields else 'is missing'}.",
                 error_class="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
                 sql_state="42846",
                 column=name,
             )
-        parts, source_field, old_field = [], value.fields(), _fields_of(present)
+        new_fields, source_field, old_field = [], value.fields(), _fields_of(row_value)
         for field in target_type.fields:
-            part = self._part(source_field(field.name), old_field(field.name), field, f"{name}.{field.name}")
-            parts.append(part.alias(field.name))
+            new_field = self._cast_field(source_field(field.name), old_field(field.name), field, f"{name}.{field.name}")
+            new_fields.append(new_field.alias(field.name))
         is_present = value.column.isNotNull()
         # Fields that only the row has keep their values, even if the assigned struct is null.
-        if present is not None and _has_own_fields(present.data_type, source):
-            is_present = is_present | present.column.isNotNull()
-        return F.when(is_present, F.struct(*parts))
+        if row_value is not None and _has_fields_missing_in(row_value.data_type, source_type):
+            is_present = is_present | row_value.column.isNotNull()
+        return F.when(is_present, F.struct(*new_fields))
 
-    def _part(self, value: Typed | None, old: Typed | None, field: StructField, name: str) -> Column:
+    def _cast_field(self, value: Typed | None, old: Typed | None, field: StructField, name: str) -> Column:
+        """Return a field of a new struct. value: the assigned one; None if the assigned struct lacks the field. old: the
+        row's."""
         if value is not None:
             return self.cast(value, field.dataType, name, current=old if isinstance(field.dataType, StructType) else None)
-        return self._null(field.dataType) if old is None else self._evolving.cast(old, field.dataType, name)
+        return self._null_of(field.dataType) if old is None else self._rule_for_row_values.cast(old, field.dataType, name)
 
-    def _map(self, column: Column, source: MapType, target_type: MapType, name: str) -> Column:
-        if source.keyType.simpleString() != target_type.keyType.simpleString():
-            to_key = partial(self._item, source.keyType, target_type.keyType, name)
+    def _cast_map(self, column: Column, source_type: MapType, target_type: MapType, name: str) -> Column:
+        """Return the map with each key and value cast on its own: Spark's cast would match fields of structs by position."""
+        if source_type.keyType.simpleString() != target_type.keyType.simpleString():
+            to_key = partial(self._cast_item, source_type.keyType, target_type.keyType, name)
             column = F.transform_keys(column, lambda key, _: to_key(key))
-        if source.valueType.simpleString() != target_type.valueType.simpleString():
-            to_value = partial(self._item, source.valueType, target_type.valueType, name)
+        if source_type.valueType.simpleString() != target_type.valueType.simpleString():
+            to_value = partial(self._cast_item, source_type.valueType, target_type.valueType, name)
             column = F.transform_values(column, lambda _, item: to_value(item))
         return column
 
-    def _item(self, source: DataType, target_type: DataType, name: str, item: Column) -> Column:
-        return self.cast(Typed(item, source), target_type, name)
+    def _cast_item(self, source_type: DataType, target_type: DataType, name: str, item: Column) -> Column:
+        return self.cast(Typed(item, source_type), target_type, name)
 
-    def _null(self, target_type: DataType) -> Column:
+    def _null_of(self, target_type: DataType) -> Column:
         return F.lit(None).cast(target_type)
 
     def constant(self, text: str | None, target_type: DataType) -> Column:
         """Return the value of PARTITION in an INSERT, which Spark's parser passes as text. Spark always casts it in ANSI mode."""
         return self.session.cast(F.lit(text), target_type, ansi=True)
 
-    def _plain(self, value: Typed, target_type: DataType, name: str) -> Column:
+    def _cast_by_policy(self, value: Typed, target_type: DataType, name: str) -> Column:
         """Return a cast by the policy, whatever spark.sql.ansi.enabled is: Catalyst's cast has its own mode. Raises
         SchemaMismatchError (CANNOT_UP_CAST_DATATYPE) if the policy is STRICT and the type may not hold every value;
         UnsupportedOperationError if over Spark Connect only the server knows whether it may."""
@@ -236,6 +248,7 @@ class StoreAssignment:
                 sql_state="42846",
                 column=name,
             )
+        # Spark names the column in the error for a value that is too large.
         overflow_of = name if self.policy == "ANSI" and not up_casts else None
         return self.session.cast(value.column, target_type, ansi=self.policy != "LEGACY", overflow_of=overflow_of)
 
@@ -265,21 +278,23 @@ def _fields_of(value: Typed | None) -> Callable[[str], Typed | None]:
     return (lambda name: None) if value is None else value.fields()
 
 
-def _holds_struct(kind: DataType) -> bool:
+def _contains_struct(kind: DataType) -> bool:
     match kind:
         case StructType():
             return True
         case ArrayType():
-            return _holds_struct(kind.elementType)
+            return _contains_struct(kind.elementType)
         case MapType():
-            return _holds_struct(kind.keyType) or _holds_struct(kind.valueType)
+            return _contains_struct(kind.keyType) or _contains_struct(kind.valueType)
     return False
 
 
-def _has_own_fields(data_type: DataType, other: DataType) -> bool:
+def _has_fields_missing_in(data_type: DataType, other: DataType) -> bool:
     """Return whether a struct has fields, at any depth of structs, that the other type lacks."""
     if not (isinstance(data_type, StructType) and isinstance(other, StructType)):
         return False
     other_fields = FieldsByName(other)
-    pairs = [(f, other_fields.find(f.name)) for f in data_type.fields]
-    return any(theirs is None or _has_own_fields(f.dataType, theirs.dataType) for f, theirs in pairs)
+    pairs = [(field, other_fields.find(field.name)) for field in data_type.fields]
+    return any(
+        other_field is None or _has_fields_missing_in(field.dataType, other_field.dataType) for field, other_field in pairs
+    )

@@ -1,8 +1,8 @@
 """The names that conditions and values may use for the table that a statement changes.
 
-    called(frame, ("s",))                                 # s.id
-    called(frame, ("spark_catalog", "shop", "sales"))     # spark_catalog.shop.sales.id, shop.sales.id and sales.id
-    counts_of_qualifiers(("shop", "sales", "id"), alias, same)       # [2]
+    alias_frame(frame, ("s",))                                 # s.id
+    alias_frame(frame, ("spark_catalog", "shop", "sales"))     # spark_catalog.shop.sales.id, shop.sales.id and sales.id
+    counts_of_qualifiers(("shop", "sales", "id"), alias, is_same)       # [2]
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame
 from spark_plugin.internals.session_adapter import adapter_of
 
 Alias: TypeAlias = tuple[str, ...]
-"""The parts of a name. The last part, or the last parts, can stand before a column's name. Empty if there is none. Over Spark
-Connect only the last part can."""
+"""The parts of a table's name, such as (catalog, database, table); empty if the table has no name. Conditions may put the last
+part, or the last parts, before a column's name; over Spark Connect only the last part."""
 
 
-def called(frame: DataFrame, alias: Alias) -> DataFrame:
-    """Return the frame under this name."""
+def alias_frame(frame: DataFrame, alias: Alias) -> DataFrame:
+    """Return the frame with the alias as its name; the same frame if the alias is empty."""
     if len(alias) < 2:
         return frame.alias(alias[0]) if alias else frame
     return adapter_of(frame.sparkSession).alias_frame(frame, alias)
@@ -28,12 +28,13 @@ def called(frame: DataFrame, alias: Alias) -> DataFrame:
 
 def without_alias(path: tuple[str, ...], alias: Alias) -> tuple[str, ...]:
     """Return a column's name without the leading table name, in any case."""
-    counts = counts_of_qualifiers(path, alias, lambda one, other: one.lower() == other.lower())
+    counts = counts_of_qualifiers(path, alias, lambda first, second: first.lower() == second.lower())
     return path[max(counts, default=0) :]
 
 
-def counts_of_qualifiers(path: tuple[str, ...], alias: Alias, same: Callable[[str, str], bool]) -> list[int]:
-    """Return how many leading parts of a column's name may be the table's name. path: of the column, or of a field in it. same:
+def counts_of_qualifiers(path: tuple[str, ...], alias: Alias, is_same: Callable[[str, str], bool]) -> list[int]:
+    """Return each number of leading parts of a column's name that may be the table's name; an empty list if the first part is
+    already a column. path: the name's parts, of the column or of a field in it; the last part is never the table's name. is_same:
     whether two parts are the same name."""
     counts = range(1, min(len(alias), len(path) - 1) + 1)
-    return [count for count in counts if all(map(same, path[:count], alias[-count:]))]
+    return [count for count in counts if all(map(is_same, path[:count], alias[-count:]))]

@@ -23,23 +23,23 @@ PLAN, OPEN, STREAM, READ, WRITE, COMMIT, STATEMENT = range(1, 8)
 """Kinds of requests. DriverPlanner.java and DriverPython.java send them."""
 
 _CLIENT = "pydelta.driver.DriverChannel"
-_OPENING_MS = 10_000
+_OPEN_TIMEOUT_MS = 10_000
 
 _channels: WeakKeyDictionary[SparkContext, DriverChannel] = WeakKeyDictionary()
 
 
 class DriverChannel:
-    """java: the client in the JVM. Each Java object there that calls this process gets it."""
+    """The channel of one application. java: its end in the JVM, which each Java object that calls this process gets."""
 
     def __init__(self, spark: SparkSession) -> None:
-        """Raises OSError if this process cannot listen, and the JVM's error if it does not reach this process."""
+        """Raises OSError if this process cannot listen, and the JVM's error if the JVM cannot connect to this process."""
         internals = SparkInternals(spark)
         secret = secrets.token_bytes(32)
         self._server = ChannelServer(secret, internals.java_process)
         try:
             self.java = internals.java_class(_CLIENT).newInstance()
             port = self._server.port or 0
-            self.java.open(self._server.path, port, secret, internals.java_context, _OPENING_MS)
+            self.java.open(self._server.path, port, secret, internals.java_context, _OPEN_TIMEOUT_MS)
         except BaseException:
             self._server.close()
             raise

@@ -22,33 +22,37 @@ from queue import SimpleQueue
 from delta_py.errors import LOGGERS
 
 
-class _Waiting(threading.local):
+class _WaitingRecords(threading.local):
+    """The records of each thread that wait; None outside of deferred_logging."""
+
     records: list[logging.LogRecord] | None = None
 
 
-class _Deferring(logging.Filter):
+class _DeferringFilter(logging.Filter):
+    """Takes the records of a thread that is in deferred_logging, and lets all others pass."""
+
     def filter(self, record: logging.LogRecord) -> bool:
-        if _waiting.records is None:
+        if _waiting_records.records is None:
             return True
-        _waiting.records.append(record)
+        _waiting_records.records.append(record)
         return False
 
 
-_waiting = _Waiting()
-_deferring = _Deferring()
+_waiting_records = _WaitingRecords()
+_deferring_filter = _DeferringFilter()
 for _name in LOGGERS:
-    logging.getLogger(_name).filters.insert(0, _deferring)  # before the user's filters, which may take locks too
+    logging.getLogger(_name).filters.insert(0, _deferring_filter)  # before the user's filters, which may take locks too
 
 
 @contextmanager
 def deferred_logging() -> Iterator[list[logging.LogRecord]]:
-    """Yield the records. Pass them to a LogThread after the block."""
+    """Make the records that this thread logs inside wait, and yield the list of them. Pass it to a LogThread after the block."""
     records: list[logging.LogRecord] = []
-    _waiting.records = records
+    _waiting_records.records = records
     try:
         yield records
     finally:
-        _waiting.records = None
+        _waiting_records.records = None
 
 
 class LogThread:
@@ -60,7 +64,7 @@ class LogThread:
         self._thread: threading.Thread | None = None
 
     def emit(self, records: Sequence[logging.LogRecord]) -> None:
-        """Raises RuntimeError if no thread can be started."""
+        """Pass the records to the thread, which logs them later. Raises RuntimeError if no thread can be started."""
         if not records:
             return
         with self._lock:
@@ -70,7 +74,7 @@ class LogThread:
         self._records.put(records)
 
     def stop(self) -> None:
-        """Stop after the waiting records."""
+        """End the thread after it has logged the waiting records."""
         self._records.put(None)
 
     def _run(self) -> None:

@@ -45,7 +45,8 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """patience_ms: the time without an answer after which the client wants a WORKING frame."""
+    """One request of the client. kind: which function answers it. patience_ms: the time without an answer after which the client
+    wants a WORKING frame."""
 
     kind: int
     patience_ms: int
@@ -69,26 +70,28 @@ def prove_to_client(connection: socket.socket, secret: bytes, limit_seconds: flo
     client_nonce, client_proof = bytes(answer[:PROOF_BYTES]), bytes(answer[PROOF_BYTES:])
     if not hmac.compare_digest(client_proof, proof(secret, b"c", server_nonce, client_nonce)):
         raise ChannelError("a client does not know the secret of this application")
-    connection.settimeout(limit_seconds)  # read_exactly has set the time that remained then
+    connection.settimeout(limit_seconds)  # read_exactly has left the short rest of its time as the timeout
     connection.sendall(proof(secret, b"s", server_nonce, client_nonce))
     connection.settimeout(None)
 
 
 def proof(secret: bytes, side: bytes, server_nonce: bytes, client_nonce: bytes) -> bytes:
-    """side: `c` for the client's proof and `s` for the server's, so that neither proof can be returned as the other."""
+    """Return the bytes by which one side proves that it knows the secret. side: `c` for the client and `s` for the server, so
+    that nobody can return one side's proof as that of the other."""
     return hmac.digest(secret, side + server_nonce + client_nonce, "sha256")
 
 
 def read_request(connection: socket.socket, limit_seconds: float) -> Request | None:
-    """Wait for the next request without a limit; once it has begun, for limit_seconds. None if the client ended the connection.
+    """Wait for the next request without a limit of time, and return it; None if the client ended the connection. limit_seconds:
+    the time for the rest of the request after its first byte.
 
     connection: has no timeout, before and after. Raises ChannelError and OSError.
     """
-    first = connection.recv(1)
-    if not first:
+    first_byte = connection.recv(1)
+    if not first_byte:
         return None
     deadline = time.monotonic() + limit_seconds
-    (length,) = _LENGTH.unpack(first + read_exactly(connection, _LENGTH.size - 1, deadline))
+    (length,) = _LENGTH.unpack(first_byte + read_exactly(connection, _LENGTH.size - 1, deadline))
     if not _REQUEST.size <= length <= MAX_REQUEST_BYTES:
         raise ChannelError(f"a request of {length} bytes, where {_REQUEST.size} to {MAX_REQUEST_BYTES} are allowed")
     frame = memoryview(read_exactly(connection, length, deadline))
@@ -98,24 +101,26 @@ def read_request(connection: socket.socket, limit_seconds: float) -> Request | N
 
 
 def answer_head(status: Status, body_bytes: int) -> bytes:
+    """Return the bytes that precede the body of an answer."""
     return _ANSWER.pack(1 + body_bytes, status)
 
 
 def read_exactly(connection: socket.socket, count: int, deadline: float) -> bytearray:
-    """deadline: of time.monotonic(). Raises ChannelError if the bytes do not come in time, or the connection ends before them.
+    """Read `count` bytes. deadline: of time.monotonic(). Raises ChannelError if the bytes do not come in time, or the
+    connection ends before them.
 
     Bytes that have arrived are taken after the deadline too: this process may have been stopped, or another thread may have held
     the interpreter's lock.
     """
     content = bytearray(count)
-    free = memoryview(content)
-    while free:
+    remaining_part = memoryview(content)
+    while remaining_part:
         connection.settimeout(max(deadline - time.monotonic(), 0))
         try:
-            received = connection.recv_into(free)
+            received = connection.recv_into(remaining_part)
         except (TimeoutError, BlockingIOError):  # the second one with a timeout of 0, which means not to wait
             raise ChannelError(f"{count} bytes did not come in time") from None
         if not received:
             raise ChannelError("the connection ended within a message")
-        free = free[received:]
+        remaining_part = remaining_part[received:]
     return content

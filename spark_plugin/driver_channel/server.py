@@ -79,7 +79,7 @@ class ChannelServer:
         self.path: str | None = None
         self._directory: str | None = None
         self._listener = self._listen()
-        self._remove_directory = weakref.finalize(self, _remove, self._directory, os.getpid())
+        self._remove_directory = weakref.finalize(self, _delete_directory, self._directory, os.getpid())
         self._pulse = _Pulse()
         self._log_thread = LogThread()
         _servers.add(self)
@@ -107,7 +107,7 @@ class ChannelServer:
             self._closed.set()
             self._handlers = {}  # they refer to the session, which refers to this object
             connections = list(self._connections)
-        _shut(self._listener)
+        _close_socket(self._listener)
         for connection in connections:
             connection.close()
         self._pulse.stop()
@@ -124,6 +124,7 @@ class ChannelServer:
     # ------------------------------------------------------------ listening
 
     def _listen(self) -> socket.socket:
+        """Return the socket on which clients connect, and set `path` or `port`."""
         try:
             return self._listen_on_path()
         except (OSError, AttributeError) as error:
@@ -133,7 +134,7 @@ class ChannelServer:
         return listener
 
     def _listen_on_path(self) -> socket.socket:
-        """Raises OSError, and AttributeError if Python has no Unix domain sockets."""
+        """Return a Unix domain socket in a new directory. Raises OSError, and AttributeError if Python has no such sockets."""
         directory = tempfile.mkdtemp(prefix="pydelta-")  # its mode is 0700
         if len(os.fsencode(directory)) + 2 > _MAX_PATH_BYTES:  # 2 for "/s"; /tmp is shorter than a long TMPDIR
             os.rmdir(directory)
@@ -151,22 +152,23 @@ class ChannelServer:
         return listener
 
     def _accept(self) -> None:
+        """Accept connections until the server is closed. This is the server's own thread."""
         while not self._closed.is_set():
             try:
-                accepted, _ = self._listener.accept()
+                client_socket, _ = self._listener.accept()
             except OSError:
                 if self._closed.is_set():
                     return
                 time.sleep(0.1)  # for example, no more files can be opened
                 continue
-            self._admit(accepted)
+            self._admit(client_socket)
 
-    def _admit(self, accepted: socket.socket) -> None:
+    def _admit(self, client_socket: socket.socket) -> None:
         """Serve a connection in its own thread, unless another user or process made it or too many are open."""
-        if self.path is not None and not _is_of_client(accepted, self._client_process):
-            accepted.close()
+        if self.path is not None and not _is_of_client(client_socket, self._client_process):
+            client_socket.close()
             return
-        connection = _Connection(accepted)
+        connection = _Connection(client_socket)
         with self._lock:
             is_admitted = (
                 not self._closed.is_set()
@@ -177,14 +179,14 @@ class ChannelServer:
                 self._connections.add(connection)
                 self._unproved_count += 1
         if not is_admitted:
-            accepted.close()
+            client_socket.close()
             return
         try:
             threading.Thread(target=self._serve, args=(connection,), name="pydelta-channel-call", daemon=True).start()
         except RuntimeError:  # no more threads can be started
             with self._lock:
                 self._unproved_count -= 1
-            self._drop(connection)
+            self._close_and_forget(connection)
 
     # ------------------------------------------------------------ one connection
 
@@ -202,7 +204,7 @@ class ChannelServer:
         except (ChannelError, OSError) as error:
             _log.debug("a connection of the channel ended: %s", error)
         finally:
-            self._drop(connection)
+            self._close_and_forget(connection)
             if is_holding:
                 self.close()
 
@@ -216,7 +218,7 @@ class ChannelServer:
             with self._lock:
                 self._unproved_count -= 1
 
-    def _drop(self, connection: _Connection) -> None:
+    def _close_and_forget(self, connection: _Connection) -> None:
         connection.close()
         with self._lock:
             self._connections.discard(connection)
@@ -227,10 +229,10 @@ class ChannelServer:
         if handler is None:
             return connection.send(Status.NOT_BEGUN, f"nothing answers requests of the kind {request.kind}".encode())
         if not threading.main_thread().is_alive():
-            why = b"this program has ended but for some threads, and Python starts no others for them"
-            return connection.send(Status.NOT_BEGUN, why)
+            reason = b"this program has ended but for some threads, and Python starts no others for them"
+            return connection.send(Status.NOT_BEGUN, reason)
         with self._pulse.during(connection, request.patience_ms / 1000):
-            status, answer, records = _work(handler, bytes(request.body), defers_logging)
+            status, answer, records = _run_handler(handler, bytes(request.body), defers_logging)
         if len(answer) >= MAX_ANSWER_BYTES:
             status, answer = Status.FAILED, f"the answer has {len(answer)} bytes, more than a frame can have".encode()
         try:
@@ -239,12 +241,12 @@ class ChannelServer:
             self._log_thread.emit(records)
 
 
-def _work(handler: Handler, body: bytes, defers_logging: bool) -> tuple[Status, bytes, list[logging.LogRecord]]:
-    """Return the answer to the client, and the waiting log records."""
-    deferring: contextlib.AbstractContextManager[list[logging.LogRecord]] = (
+def _run_handler(handler: Handler, body: bytes, defers_logging: bool) -> tuple[Status, bytes, list[logging.LogRecord]]:
+    """Do the work of a request. Returns the status and the body of the answer, and the log records that wait for its end."""
+    log_deferral: contextlib.AbstractContextManager[list[logging.LogRecord]] = (
         deferred_logging() if defers_logging else contextlib.nullcontext([])
     )
-    with deferring as records:
+    with log_deferral as records:
         try:
             return Status.DONE, handler(body), records
         except BaseException as error:  # a Spark worker does the same work, and raises the error where the user sees it
@@ -260,7 +262,7 @@ class _Connection:
         self._sending = threading.Lock()
 
     def send(self, status: Status, body: bytes) -> None:
-        """Raises OSError."""
+        """Send an answer. Raises OSError."""
         with self._sending:
             head = answer_head(status, len(body))
             if len(body) < _COPIED_BYTES:
@@ -285,7 +287,7 @@ class _Connection:
             self._sending.release()
 
     def close(self) -> None:
-        _shut(self.socket)
+        _close_socket(self.socket)
 
 
 class _Pulse:
@@ -340,6 +342,7 @@ _servers: weakref.WeakSet[ChannelServer] = weakref.WeakSet()
 
 
 def _forget_in_child() -> None:
+    """Close all servers that a child process has inherited from a fork."""
     for server in list(_servers):
         server.forget()
 
@@ -366,14 +369,15 @@ def _is_of_client(connection: socket.socket, client_process: int | None) -> bool
     return is_process and bool(user == os.geteuid())
 
 
-def _shut(open_socket: socket.socket) -> None:
+def _close_socket(open_socket: socket.socket) -> None:
     """Close a socket that other threads may be waiting for."""
     with contextlib.suppress(OSError):
         open_socket.shutdown(socket.SHUT_RDWR)
     open_socket.close()
 
 
-def _remove(directory: str | None, process: int) -> None:
-    """process: the process that made the directory. A forked child also ends, and has the same finalizers."""
-    if directory is not None and os.getpid() == process:
+def _delete_directory(directory: str | None, owner_process: int) -> None:
+    """Delete the directory of the socket. owner_process: the one that made it; any other process does nothing: a forked
+    child also ends, and has the same finalizers."""
+    if directory is not None and os.getpid() == owner_process:
         shutil.rmtree(directory, ignore_errors=True)

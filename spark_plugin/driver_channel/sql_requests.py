@@ -63,35 +63,37 @@ def install(spark: SparkSession) -> bool:
 def _answer_request(internals: SparkInternals, body: bytes) -> bytes:
     """Run one request, and store its frame or error in the JVM."""
     request = orjson.loads(body)
-    with internals.python_request(request.pop("number")) as pending:
+    with internals.python_request(request.pop("number")) as python_request:
         try:
-            spark = _session(pending.session())
+            spark = _session_of(python_request.session())
             with as_spark_raises(), active(spark):
-                frame = _run(spark, {**request, "parameters": pending.parameters()})
+                frame = _run(spark, {**request, "parameters": python_request.parameters()})
             if frame is not None:
-                pending.finished(frame._jdf)
+                python_request.finished(frame._jdf)
         except Exception as error:
-            leave_error(error, pending)
+            leave_error(error, python_request)
     return b""
 
 
-def leave_error(error: Exception, pending: Any) -> None:
+def leave_error(error: Exception, python_request: Any) -> None:
     """Pass an error to a PythonRequest: as the JVM's own exception if it came from there, or as a Failure."""
     origin = getattr(error, "_origin", None)
     if origin is None or isinstance(error, DeltaError):
-        pending.failed(failure_json(error))
+        python_request.failed(failure_json(error))
     else:
-        pending.raised(origin)
+        python_request.raised(origin)
 
 
-def _session(java: Any) -> SparkSession:
-    """Return the registered Python object of a Java session. A new object would become the session that RDD.toDF uses."""
-    registered = _sessions.get(str(java.sessionUUID()))
+def _session_of(java_session: Any) -> SparkSession:
+    """Return the registered Python object of a Java session, or a new one if there is none. A new object becomes the session that
+    RDD.toDF uses, so it is made only if necessary."""
+    registered_session = _sessions.get(str(java_session.sessionUUID()))
     context: Any = SparkContext._active_spark_context
-    return SparkSession(context, java) if registered is None else registered
+    return SparkSession(context, java_session) if registered_session is None else registered_session
 
 
 def _run(spark: SparkSession, request: Mapping[str, Any]) -> Any:
+    """Return the frame of a request; None if its handler did nothing."""
     handler = next(handler for key, handler in _HANDLERS.items() if key in request)
     return function_named(handler)(spark, request)
 

@@ -1,7 +1,8 @@
-"""Offers the driver's own Python to the rule, so that it plans scans and answers calls of streams.
+"""Offers this process, the driver's own Python, to our optimizer rule in the JVM: the rule then calls it to plan scans and to
+answer calls of streams.
 
-    offer_once(spark)           # called by register and load: for a session that wants it, once an application
-    offer(spark)                # once more, after it was given up
+    offer_once(spark)           # register and load call it: once in an application, if the session's settings allow it
+    offer(spark)                # again, after loads have failed so often that workers do them
 
 `driver-planning` in the session's setting `spark.pydelta.disable` turns it off. The setting is read when a query is planned
 and may change at any time. `register` and `load` offer this process to the rule once per application, unless it is disabled at
@@ -42,7 +43,7 @@ _log = logging.getLogger("pydelta")
 _loads: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
 """The DriverLoads of an application, None if there is none."""
 
-_errors: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
+_error_counts: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
 """How many loads in a row workers could do and this process could not."""
 
 _MOST_ERRORS = 3
@@ -66,7 +67,7 @@ def offer(spark: SparkSession) -> bool:
         channel.handle(planning_handlers())
         rule.offerDriver(java_planner(spark, channel))
         _loads[spark.sparkContext] = _java_loads(spark, rule)
-        _errors[spark.sparkContext] = 0
+        _error_counts[spark.sparkContext] = 0
     except Exception as error:  # whatever a locked-down or unknown Spark raises, workers plan
         _log.warning(
             "Python workers plan scans in this session, not the driver's own Python: %s. They give the same rows. Add %s to "
@@ -80,33 +81,34 @@ def offer(spark: SparkSession) -> bool:
 
 
 def offer_once(spark: SparkSession) -> None:
-    """Do the same as `offer`, unless this application has already done it: an offer that failed is not repeated. It does not
-    count if the session has switched the channel off, or lacks the rule.
+    """Do the same as `offer`, unless this application has already made an offer, even one that failed. A call for a session that
+    has disabled `driver-planning`, or that lacks the rule, makes no offer, so a later call still does.
     """
     if spark.sparkContext not in _loads:
         offer(spark)
 
 
 def loads_of(spark: SparkSession) -> Any | None:
-    """Return the JVM object that helps this process to load; None if workers load. If that is not known yet, it is offered
-    first."""
+    """Return the JVM object by which this process loads tables; None if workers load them. Makes the offer first if the
+    application has made none yet."""
     offer_once(spark)
     return _loads.get(spark.sparkContext)
 
 
-def succeeded(spark: SparkSession) -> None:
-    _errors[spark.sparkContext] = 0
+def record_success(spark: SparkSession) -> None:
+    """Record that this process did a load: the count of its failures in a row starts again."""
+    _error_counts[spark.sparkContext] = 0
 
 
-def failed(spark: SparkSession, error: Exception) -> None:
+def record_failure(spark: SparkSession, error: Exception) -> None:
     """Record that a worker did a load that this process could not do. After some of these in a row workers do all loads."""
     reason = reason_of(error)
     _log.debug("a worker has loaded a table, as this process could not", exc_info=error)
     rule, context = installed_rule(spark), spark.sparkContext
     if rule is not None:
         rule.notLoadedByDriver(reason)
-    _errors[context] = _errors.get(context, 0) + 1
-    if _errors[context] >= _MOST_ERRORS and _loads.get(context) is not None:
+    _error_counts[context] = _error_counts.get(context, 0) + 1
+    if _error_counts[context] >= _MOST_ERRORS and _loads.get(context) is not None:
         _loads[context] = None
         _log.warning(
             "Tables are not loaded by the driver's own Python any more: %s. Python workers load them, and give the same frames. "

@@ -23,8 +23,8 @@ from pyspark.sql.types import StructType
 
 from delta_py.scan.filtered_columns import counted_elsewhere
 from spark_plugin.data_source import pickled_whole
-from spark_plugin.driver_planning.sources import source_here, unpickled
-from spark_plugin.internals.pyspark_internals import data_type_of_json, planned_as_by_worker
+from spark_plugin.driver_planning.sources import make_source, unpickle_source
+from spark_plugin.internals.pyspark_internals import data_type_of_json, plan_read_like_worker
 from spark_plugin.pruning.scan_request import ScanRequest
 
 _PLANNING = struct.Struct("!i??i")  # the fields of Planning.parse, in order
@@ -33,8 +33,8 @@ _LENGTH = struct.Struct("!i")
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """The request for one planning. schema: JSON. max_arrow_batch_size, binary_as_bytes, is_stream: the values that Spark's
-    worker gets."""
+    """The request for one planning. data_source: a pickled DataSource. schema: of the scan, as JSON. max_arrow_batch_size (rows),
+    binary_as_bytes: the values that Spark's worker gets. is_stream: whether the tasks are those of a stream."""
 
     data_source: bytes
     schema: str
@@ -50,17 +50,17 @@ class Planning:
 
 
 def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) -> bytes:
-    """Return the bytes that Spark's own worker would write as the result of a planning. keep: stores the reader of a scan
-    under the request's scan id. Raises the errors of planning.
+    """Return the bytes that Spark's own worker would write as the result of a planning. body: as Planning.parse reads it. keep:
+    stores the reader under the scan's id, for a later READ request; None: nothing is stored. Raises the errors of planning.
     """
     planning = Planning.parse(body)
-    source, schema = unpickled(planning.data_source), data_type_of_json(planning.schema)
+    source, schema = unpickle_source(planning.data_source), data_type_of_json(planning.schema)
     assert isinstance(schema, StructType), planning.schema
     with counted_elsewhere():  # the rule counts the columns that filter scans
         reader = source.streamReader(schema) if planning.is_stream else source.with_snapshot_cache().reader(schema)
         if keep is not None:
             keep(ScanRequest.parse(schema).scan_id, reader)
-        return planned_as_by_worker(
+        return plan_read_like_worker(
             source,
             reader,
             schema,
@@ -70,12 +70,13 @@ def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) 
 
 
 def open_source(body: bytes) -> bytes:
-    """Make the DataSource for options of SQL's catalogs. Return it pickled, after its length, then its columns as JSON.
+    """Make the DataSource for options that Spark's catalogs pass, and return it pickled, after its length, then its columns as
+    JSON. body: as the module's docstring says.
 
-    Raises the errors of making the DataSource.
+    Raises the errors of making the DataSource, and ValueError if the path is another place for this process.
     """
     request = orjson.loads(body)
-    source = source_here(request["options"], request["directory"])
+    source = make_source(request["options"], request["directory"])
     if source is None:
         raise ValueError(
             f"{request['options']['path']} is relative to {request['directory']}, and this process is in {os.getcwd()}"

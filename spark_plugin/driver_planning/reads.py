@@ -17,14 +17,15 @@ MAX_SCANS = 256
 
 
 class SmallScans:
-    """Can be shared by threads."""
+    """The readers of the newest scans that were planned here and have few rows. Can be shared by threads."""
 
     def __init__(self) -> None:
         self._scans: OrderedDict[str, SmallScan] = OrderedDict()
         self._lock = threading.Lock()
 
     def keep(self, scan_id: str | None, reader: Any) -> None:
-        """Store a reader. scan_id: of the request for which it was planned. A reader whose rows are not few is not stored."""
+        """Store a reader for a later `read`, unless it may have many rows. scan_id: of the request for which it was planned;
+        None for a scan that the rule did not request."""
         small_scan: SmallScan | None = getattr(reader, "small_scan", None)
         if small_scan is None or scan_id is None:
             return
@@ -34,7 +35,7 @@ class SmallScans:
                 self._scans.popitem(last=False)
 
     def read(self, body: bytes) -> bytes:
-        """Return the rows as an Arrow stream; empty if they are not few, or the scan is unknown here. body: a scan's id.
+        """Return the rows as an Arrow stream; no bytes if there are many rows, or if no such scan is stored. body: a scan's id.
 
         Raises the errors of the read.
         """

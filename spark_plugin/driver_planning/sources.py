@@ -11,10 +11,11 @@ from spark_plugin.data_source import DeltaSource
 from spark_plugin.session_source import source_of_process
 
 
-def source_here(options: Mapping[str, str], directory: str) -> DeltaSource | None:
-    """options: as Spark passes them to the DataSource, including private ones. directory: the base of relative paths in workers.
+def make_source(options: Mapping[str, str], directory: str) -> DeltaSource | None:
+    """Make the DataSource of a load or write. options: as Spark passes them to the DataSource, including private ones.
+    directory: the base of relative paths in workers.
 
-    Returns None if the path is another place for this process. The source caches what it reads of logs.
+    Returns None if the path is relative to another directory than that of this process. The source uses the cache of snapshots.
     """
     path = options["path"]
     if os.path.isabs(path) or urlsplit(path).scheme or directory == os.getcwd():
@@ -22,8 +23,8 @@ def source_here(options: Mapping[str, str], directory: str) -> DeltaSource | Non
     return None
 
 
-def unpickled(data_source: bytes) -> DeltaSource:
-    """Raises TypeError for an object that is no source of pydelta."""
+def unpickle_source(data_source: bytes) -> DeltaSource:
+    """Return the DataSource in a pickle. Raises TypeError for an object that is no source of pydelta."""
     source = pickle.loads(data_source)
     if not isinstance(source, DeltaSource):
         raise TypeError(f"{type(source)} is no source of pydelta")

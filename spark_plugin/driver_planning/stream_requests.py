@@ -18,10 +18,10 @@ import orjson
 from pyspark.sql.types import StructType
 
 from delta_py.scan.filtered_columns import counted_elsewhere
-from spark_plugin.driver_planning.sources import unpickled
+from spark_plugin.driver_planning.sources import unpickle_source
 from spark_plugin.internals.pyspark_internals import (
     data_type_of_json,
-    partitions_as_by_worker,
+    encode_partitions_like_worker,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ _DONE = b"\0"
 
 
 class Streams:
-    """Can be shared by threads; only one of them calls a given stream at a time."""
+    """The readers of open streams, by the streams' ids. Can be shared by threads; only one of them calls a given stream at a
+    time."""
 
     def __init__(self) -> None:
         self._readers: OrderedDict[str, DeltaStreamReader] = OrderedDict()
@@ -47,7 +48,7 @@ class Streams:
         return len(self._readers)
 
     def answer(self, body: bytes) -> bytes:
-        """Raises the errors of the call, and KeyError for a stream that is not open."""
+        """Return the answer to a request. Raises the errors of the call, and KeyError for a stream that is not open."""
         (length,) = _LENGTH.unpack_from(body)
         text_end = _LENGTH.size + length
         request = orjson.loads(body[_LENGTH.size : text_end])
@@ -62,15 +63,15 @@ class Streams:
                     return _answer(self._reader(stream), call, arguments)
 
     def _open(self, stream: str, data_source: bytes, schema_json: str) -> bytes:
-        """Return nothing if the stream must have its own process: a stream that records schemas, or holds a lease on its files,
-        must do so only once."""
+        """Open a stream. Returns no bytes if the stream must have its own process: a stream that records schemas, or holds a
+        lease on its files, must do so only once. stream: its id. schema_json: the columns that the query reads."""
         schema = data_type_of_json(schema_json)
         assert isinstance(schema, StructType), schema_json
-        reader: DeltaStreamReader = unpickled(data_source).streamReader(schema)
+        reader: DeltaStreamReader = unpickle_source(data_source).streamReader(schema)
         if reader.writes:
             return b""
         with self._lock:
-            if stream not in self._closed:
+            if stream not in self._closed:  # another thread may have closed it while this one opened it
                 self._readers[stream] = reader
                 _keep_newest(self._readers)
         return _DONE
@@ -86,6 +87,8 @@ class Streams:
         return _DONE
 
     def _reader(self, stream: str) -> DeltaStreamReader:
+        """Return the reader of an open stream, which becomes the one with the newest request. Raises KeyError if it is not
+        open."""
         with self._lock:
             self._readers.move_to_end(stream)
             return self._readers[stream]
@@ -97,12 +100,13 @@ def _keep_newest(streams: OrderedDict[str, Any]) -> None:
 
 
 def _answer(reader: DeltaStreamReader, call: str, arguments: list[str]) -> bytes:
+    """Call a method of the reader. call: its name. arguments: JSON texts. Returns the bytes that Spark's process would write."""
     match call:
         case "initialOffset":
             return _json(reader.initialOffset())
         case "partitions":
             start, end = arguments
-            return partitions_as_by_worker(reader.partitions(json.loads(start), json.loads(end)))
+            return encode_partitions_like_worker(reader.partitions(json.loads(start), json.loads(end)))
         case "commit":
             reader.commit(json.loads(arguments[0]))
             return _DONE

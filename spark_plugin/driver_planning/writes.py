@@ -15,11 +15,11 @@ import orjson
 from pyspark.sql.types import StructType
 
 from delta_py.scan.filtered_columns import counted_elsewhere
-from spark_plugin.driver_planning.sources import source_here
-from spark_plugin.internals.pyspark_internals import data_type_of_json, written_as_by_worker
+from spark_plugin.driver_planning.sources import make_source
+from spark_plugin.internals.pyspark_internals import data_type_of_json, plan_write_like_worker
 
 _LENGTH = struct.Struct("!i")
-_NO_MESSAGE = -1
+_NO_MESSAGE = -1  # the length that stands for the missing result of a task
 
 
 def planned_write(body: bytes) -> bytes:
@@ -30,25 +30,25 @@ def planned_write(body: bytes) -> bytes:
     Raises the errors that make the write impossible, and ValueError if the path is another place for this process.
     """
     request = orjson.loads(body)
-    source = source_here(request["options"], request["directory"])
+    source = make_source(request["options"], request["directory"])
     if source is None:
         raise ValueError(f"{request['options']['path']} is relative to {request['directory']}, not to this process's directory")
     schema, task_result_type = data_type_of_json(request["schema"]), data_type_of_json(request["given back"])
     assert isinstance(schema, StructType) and isinstance(task_result_type, StructType)
     with counted_elsewhere():
-        return written_as_by_worker(source.writer(schema, request["overwrite"]), task_result_type)
+        return plan_write_like_worker(source.writer(schema, request["overwrite"]), task_result_type)
 
 
 def committed_write(body: bytes) -> bytes:
-    """Return nothing, or the text of the error.
+    """Commit or abort a write. Returns no bytes if that succeeded, otherwise the traceback of the error.
 
-    body: whether the write is aborted; the pickled writer and the results of the tasks, each with its length before it, -1 for
+    body: a byte, 1 to abort the write; the pickled writer and the results of the tasks, each with its length before it, -1 for
     none.
     """
     try:
-        abort, *parts = _parts(body)
+        abort_flag, *parts = _split_body(body)
         writer, messages = pickle.loads(parts[0] or b""), [None if part is None else pickle.loads(part) for part in parts[1:]]
-        if abort == b"\1":
+        if abort_flag == b"\1":
             writer.abort(messages)
         else:
             writer.commit_here(messages)
@@ -57,15 +57,15 @@ def committed_write(body: bytes) -> bytes:
     return b""
 
 
-def _parts(body: bytes) -> Iterator[bytes | None]:
+def _split_body(body: bytes) -> Iterator[bytes | None]:
     """Yield the first byte of a body, and then its messages, each of which follows its length. None for no message."""
     yield body[:1]
-    place = 1
-    while place < len(body):
-        (length,) = _LENGTH.unpack_from(body, place)
-        place += _LENGTH.size
+    position = 1
+    while position < len(body):
+        (length,) = _LENGTH.unpack_from(body, position)
+        position += _LENGTH.size
         if length == _NO_MESSAGE:
             yield None
             continue
-        yield body[place : place + length]
-        place += length
+        yield body[position : position + length]
+        position += length

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from spark_plugin.internals.pyspark_internals import formatted_sql, frame_of
 from spark_plugin.internals.spark_internals import SparkInternals
-from spark_plugin.internals.task_counts import TaskCounts, counted_jobs
+from spark_plugin.internals.task_counts import TaskCounts, count_job_tasks
 
 
 class ClassicAdapter(SparkInternals):
@@ -36,8 +36,8 @@ class ClassicAdapter(SparkInternals):
     def may_run_tasks(self) -> bool:
         return self.runs_tasks()
 
-    def counted_tasks(self) -> AbstractContextManager[TaskCounts]:
-        return counted_jobs(self._session) if self.has_local_properties() else nullcontext(lambda: (0, 0))
+    def count_tasks(self) -> AbstractContextManager[TaskCounts]:
+        return count_job_tasks(self._session) if self.has_local_properties() else nullcontext(lambda: (0, 0))
 
     @contextmanager
     def checkpointed(self, frame: DataFrame, level: StorageLevel, source: DataFrame) -> Iterator[DataFrame]:

@@ -13,14 +13,14 @@ from pyspark.sql.types import AtomicType, DataType, StringType, VariantType
 from spark_plugin.internals.connect_internals import (
     activated_client,
     client_cast,
-    client_explained,
+    client_explain,
     client_frame_of,
     formatted_client_sql,
     new_client_writer,
     release_checkpoint,
-    stand_in_for,
+    take_over_columns,
 )
-from spark_plugin.internals.task_counts import TaskCounts, counted_queries
+from spark_plugin.internals.task_counts import TaskCounts, count_query_tasks
 
 
 class ConnectAdapter:
@@ -65,8 +65,8 @@ class ConnectAdapter:
     def may_run_tasks(self) -> bool:
         return True
 
-    def counted_tasks(self) -> AbstractContextManager[TaskCounts]:
-        return counted_queries(self._spark)
+    def count_tasks(self) -> AbstractContextManager[TaskCounts]:
+        return count_query_tasks(self._spark)
 
     # ------------------------------------------------------------ SQL
 
@@ -87,8 +87,8 @@ class ConnectAdapter:
     def alias_frame(self, frame: DataFrame, parts: Sequence[str]) -> DataFrame:
         return frame.alias(parts[-1])
 
-    def explained(self, frame: DataFrame, mode: str) -> str:
-        return client_explained(frame, mode)
+    def explain(self, frame: DataFrame, mode: str) -> str:
+        return client_explain(frame, mode)
 
     def estimated_bytes(self, frame: DataFrame) -> int:
         return 0
@@ -100,7 +100,7 @@ class ConnectAdapter:
     def checkpointed(self, frame: DataFrame, level: StorageLevel, source: DataFrame) -> Iterator[DataFrame]:
         checkpoint = frame.localCheckpoint(True, level)
         cached_frame = checkpoint.select("*")
-        stand_in_for(cached_frame, source)
+        take_over_columns(cached_frame, source)
         try:
             yield cached_frame
         finally:
@@ -115,7 +115,7 @@ class ConnectAdapter:
     # ------------------------------------------------------------ casts
 
     def can_up_cast(self, source_type: DataType, target_type: DataType) -> bool | None:
-        # A client knows that these casts are up-casts; for other types only the server knows.
+        # Each value of these types has a text, so the cast is an up-cast. For other types only the server knows.
         is_simple = isinstance(source_type, AtomicType) and not isinstance(source_type, VariantType)
         return True if is_simple and target_type == StringType() else None
 

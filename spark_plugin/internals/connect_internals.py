@@ -84,7 +84,7 @@ def client_node(expression: Any) -> ClientNode | None:
 
 
 def client_cast(column: Any, target_type: DataType, mode: str) -> Any:
-    """Return CAST of a client's Column, in the evaluation mode of this name."""
+    """Return CAST of a client's Column. mode: the name of Spark's evaluation mode: ansi or legacy."""
     from pyspark.sql.connect.column import Column as ClientColumn
     from pyspark.sql.connect.expressions import CastExpression
 
@@ -98,13 +98,13 @@ def client_cast(column: Any, target_type: DataType, mode: str) -> Any:
 def activated_client(spark: Any) -> Iterator[None]:
     """Make a client's session the active one of this thread inside the block: pyspark looks in the active session for what
     localCheckpoint releases, whichever session the frame belongs to."""
-    threads = type(spark)._active_session
-    previous_session = getattr(threads, "session", None)
-    threads.session = spark
+    thread_state = type(spark)._active_session
+    previous_session = getattr(thread_state, "session", None)
+    thread_state.session = spark
     try:
         yield
     finally:
-        threads.session = previous_session
+        thread_state.session = previous_session
 
 
 @contextmanager
@@ -146,10 +146,10 @@ def new_client_writer(frame: Any, callback: Any) -> Any:
 # ---------------------------------------------------------------- plans
 
 
-def stand_in_for(frame: Any, other: Any) -> None:
-    """Make the columns that callers took from a client's `other` frame refer to `frame`: it takes over the number by
-    which these columns know their frame."""
-    frame._plan._root_plan_id = other._plan._plan_id
+def take_over_columns(frame: Any, original_frame: Any) -> None:
+    """Make the columns that callers took from `original_frame` refer to `frame`: `frame` gets the plan's number, by which these
+    columns know their frame."""
+    frame._plan._root_plan_id = original_frame._plan._plan_id
 
 
 def release_checkpoint(frame: Any) -> None:
@@ -169,8 +169,10 @@ def release_checkpoint(frame: Any) -> None:
 
 
 def may_have_subqueries(frame: Any) -> bool:
-    """Return whether the plan of a client's projection has subqueries, from the server's EXPLAIN text."""
-    # A projection has one child, so all other plans below it are its subqueries.
+    """Return whether the plan of a client's projection has subqueries, from the server's EXPLAIN text; True if the text cannot be
+    read."""
+    # A projection has one child, so all other plans below it are its subqueries. EXPLAIN begins the lines of all children but the
+    # last one with a colon.
     analyzed = _ANALYZED.search(frame._explain_string(extended=True))
     return analyzed is None or _SECOND_CHILD.search(analyzed[1]) is not None
 
@@ -179,6 +181,6 @@ _ANALYZED = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n== Optimized Logica
 _SECOND_CHILD = re.compile(r"^:", re.MULTILINE)
 
 
-def client_explained(frame: Any, mode: str) -> str:
+def client_explain(frame: Any, mode: str) -> str:
     """Do the same as SparkInternals.explained, on the server."""
     return str(frame._explain_string(mode=mode))

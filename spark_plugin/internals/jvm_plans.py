@@ -20,6 +20,7 @@ _COMPARISONS = {
     "GreaterThan": ">",
     "GreaterThanOrEqual": ">=",
 }
+# Nodes of a plan that return the same rows each time if their children do.
 _REPEATABLE = frozenset({"Project", "Filter", "SubqueryAlias", "Union", "LocalRelation", "Range", "OneRowRelation"})
 HIDDEN_COLUMN = "__metadata_col"
 """A key in the metadata of columns that `*` does not include."""
@@ -56,7 +57,7 @@ def is_constant(expression: Any) -> bool:
     return bool(expression.foldable())
 
 
-def aliased(alias: Any) -> Any:
+def aliased_expression(alias: Any) -> Any:
     """Return the expression below an alias."""
     return alias.child()
 
@@ -101,12 +102,13 @@ def uses_only(expression: Any, attributes: Any) -> bool:
 
 
 def holds(attributes: Any, attribute: Any) -> bool:
+    """Return whether a set of attributes, from `used_by` or `attribute_set`, contains this one."""
     return bool(attributes.contains(attribute))
 
 
 def column_metadata(expression: Any, key: str) -> list[str]:
     """Return the text values under a key of the metadata of the columns that the expression names."""
-    metadata = [attribute.metadata() for attribute in listed(expression.references().toSeq())]
+    metadata = [attribute.metadata() for attribute in to_list(expression.references().toSeq())]
     return [str(values.getString(key)) for values in metadata if values.contains(key)]
 
 
@@ -114,7 +116,8 @@ def class_of(node: Any) -> str:
     return str(node.getClass().getSimpleName())
 
 
-def listed(sequence: Any) -> list[Any]:
+def to_list(sequence: Any) -> list[Any]:
+    """Convert a Scala Seq."""
     return [sequence.apply(number) for number in range(sequence.length())]
 
 
@@ -134,27 +137,29 @@ def nodes_repeat(plan: Any, source: str) -> bool:
     """Return whether every node of the plan is of a kind that returns the same rows each time. source: the name of the Python
     data source whose tables do so if their version is fixed."""
     children = plan.children()
-    is_repeatable = str(plan.nodeName()) in _REPEATABLE or _is_pinned(plan, source)
+    is_repeatable = str(plan.nodeName()) in _REPEATABLE or _reads_fixed_version(plan, source)
     return is_repeatable and all(nodes_repeat(children.apply(number), source) for number in range(children.length()))
 
 
 def read_paths(plan: Any) -> set[str]:
     """Return the paths of the tables of Python data sources that a plan reads, also in subqueries."""
-    plans = [plan, *listed(plan.subqueriesAll())]
-    leaves = [leaf for plan in plans for leaf in listed(plan.collectLeaves()) if class_of(leaf) == "DataSourceV2Relation"]
-    paths = {_path_of(leaf) for leaf in leaves if class_of(leaf.table()) in (*_PYTHON_TABLES, "SourceTable")}
+    plans = [plan, *to_list(plan.subqueriesAll())]
+    leaves = [leaf for plan in plans for leaf in to_list(plan.collectLeaves()) if class_of(leaf) == "DataSourceV2Relation"]
+    paths = {_table_path(leaf) for leaf in leaves if class_of(leaf.table()) in (*_PYTHON_TABLES, "SourceTable")}
     return {str(path) for path in paths if path is not None}
 
 
-def _path_of(relation: Any) -> Any:
+def _table_path(relation: Any) -> Any:
+    """Return the path of a relation's table, a text; None if it has none."""
     table = relation.table()
     return table.properties().get("location") if class_of(table) == "SourceTable" else relation.options().get("path")
 
 
+# Classes of tables of Python data sources: Spark's, and our subclass with the column `_metadata`.
 _PYTHON_TABLES = ("PythonTable", "MetadataTable")
 
 
-def _is_pinned(plan: Any, source: str) -> bool:
+def _reads_fixed_version(plan: Any, source: str) -> bool:
     """Whether the relation reads one fixed version, so that each read returns the same rows."""
     if class_of(plan) != "DataSourceV2Relation":
         return False
@@ -162,5 +167,6 @@ def _is_pinned(plan: Any, source: str) -> bool:
         return bool(plan.table().isPinned(plan.options()))
     if class_of(plan.table()) not in _PYTHON_TABLES:
         return False
-    changing = ("followLatest", "ignoreMissingFiles")
-    return str(plan.table().name()).lower() == source and not any(plan.options().getBoolean(name, False) for name in changing)
+    # With one of these options two reads may return different rows.
+    may_change = any(plan.options().getBoolean(name, False) for name in ("followLatest", "ignoreMissingFiles"))
+    return str(plan.table().name()).lower() == source and not may_change

@@ -90,24 +90,24 @@ def data_type_of_json(text: str) -> DataType:
     return _parse_datatype_json_string(text)
 
 
-def planned_as_by_worker(source: Any, reader: Any, schema: Any, *, max_arrow_batch_size: int, binary_as_bytes: bool) -> bytes:
+def plan_read_like_worker(source: Any, reader: Any, schema: Any, *, max_arrow_batch_size: int, binary_as_bytes: bool) -> bytes:
     """Return what the worker that plans a read of a DataSource writes to the JVM: the read function, and the partitions; for a
     stream's reader no partitions."""
     from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions  # few processes need it
 
-    written = io.BytesIO()
+    output = io.BytesIO()
     write_read_func_and_partitions(
-        written,
+        output,
         reader=reader,
         data_source=source,
         schema=schema,
         max_arrow_batch_size=max_arrow_batch_size,
         binary_as_bytes=binary_as_bytes,
     )
-    return written.getvalue()
+    return output.getvalue()
 
 
-def written_as_by_worker(writer: Any, task_result_type: Any) -> bytes:
+def plan_write_like_worker(writer: Any, task_result_type: Any) -> bytes:
     """Return what the worker that plans a write of a DataSource writes to the JVM: the function of the tasks, and the writer.
 
     writer: a DataSourceArrowWriter. task_result_type: the columns that a task returns, a StructType with one field.
@@ -127,14 +127,14 @@ def written_as_by_worker(writer: Any, task_result_type: Any) -> bytes:
     return b"".join(_INT.pack(len(part)) + part for part in map(serializer.dumps, ((write, task_result_type), writer)))
 
 
-def partitions_as_by_worker(partitions: Sequence[Any]) -> bytes:
+def encode_partitions_like_worker(partitions: Sequence[Any]) -> bytes:
     """Return what a stream's process writes to the JVM for the partitions of a batch: their number, and the pickle of each after
     its length; numbers have four bytes."""
     from pyspark.serializers import CPickleSerializer
 
     serializer: Any = CPickleSerializer()
-    pickled = [serializer.dumps(partition) for partition in partitions]
-    return b"".join([_INT.pack(len(pickled)), *(_INT.pack(len(each)) + each for each in pickled)])
+    pickles = [serializer.dumps(partition) for partition in partitions]
+    return _INT.pack(len(pickles)) + b"".join(_INT.pack(len(pickled)) + pickled for pickled in pickles)
 
 
 # ---------------------------------------------------------------- errors
@@ -142,17 +142,17 @@ def partitions_as_by_worker(partitions: Sequence[Any]) -> bytes:
 
 def reason_of(error: Exception) -> str:
     """Return the error as text with its class; for an error of Py4J the Java exception that caused it."""
-    thrown = getattr(error, "java_exception", None)
-    return f"{type(error).__name__}: {error}" if thrown is None else str(thrown.toString())
+    java_exception = getattr(error, "java_exception", None)
+    return f"{type(error).__name__}: {error}" if java_exception is None else str(java_exception.toString())
 
 
-def message_without_stack(raised: PySparkException) -> str:
+def message_without_stack(error: PySparkException) -> str:
     """Return the message of a Spark exception. If the JVM threw it, str() would fetch and add the stack trace."""
-    described = getattr(raised, "_desc", None)
-    return described if isinstance(described, str) else str(raised)
+    description = getattr(error, "_desc", None)
+    return description if isinstance(description, str) else str(error)
 
 
-def shown_as_raised(cls: type[PySparkException]) -> type[PySparkException]:
+def class_shown_by_pyspark(cls: type[PySparkException]) -> type[PySparkException]:
     """Return the class itself, or its base class if pyspark would show the JVM's error in place of it."""
     from pyspark.errors.exceptions.captured import CapturedException, UnknownException
 
@@ -173,16 +173,17 @@ def translate_exceptions(translate: Callable[[PySparkException], PySparkExceptio
 
 
 def _translate_in(module: Any, translate: Callable[[PySparkException], PySparkException]) -> None:
+    """Make the module's convert_exception, which pyspark calls for each error, pass its result through `translate`; once."""
     convert: Callable[..., PySparkException] = module.convert_exception
     if getattr(convert, "_translates", False):
         return
 
     @wraps(convert)
-    def converted(*args: Any, **kwargs: Any) -> PySparkException:
+    def convert_and_translate(*args: Any, **kwargs: Any) -> PySparkException:
         return translate(convert(*args, **kwargs))
 
-    converted._translates = True  # type: ignore[attr-defined]
-    module.convert_exception = converted
+    convert_and_translate._translates = True  # type: ignore[attr-defined]
+    module.convert_exception = convert_and_translate
 
 
 # ---------------------------------------------------------------- jobs that run
@@ -195,11 +196,11 @@ def job_tracker(spark: Any) -> Any:
 
 @contextmanager
 def without_console_bar(spark: Any) -> Iterator[None]:
-    """Keep a classic session from drawing its own bar in the terminal inside the block, if it has one. Its bar draws on where
-    nobody sees it."""
+    """Hide the progress bar that Spark draws in the terminal, inside the block, if the session has one. The bar is drawn into a
+    stream that discards everything."""
     context = spark.sparkContext
     option = context._jsc.sc().progressBar()
-    stream_field = _stream_of(option.get()) if option.isDefined() else None
+    stream_field = _stream_field_of(option.get()) if option.isDefined() else None
     if stream_field is None:
         yield
         return
@@ -214,7 +215,7 @@ def without_console_bar(spark: Any) -> Iterator[None]:
         stream_field.set(bar, stream)
 
 
-def _stream_of(bar: Any) -> Any | None:
+def _stream_field_of(bar: Any) -> Any | None:
     """Return the field with the stream to which Spark's bar is drawn; None in a build of Spark that has no such field."""
     try:
         field = bar.getClass().getDeclaredField("console")

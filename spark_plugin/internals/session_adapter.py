@@ -75,7 +75,7 @@ class SessionAdapter(Protocol):
     def may_run_tasks(self) -> bool:
         """Whether any task runs in the session's application, or may run there."""
 
-    def counted_tasks(self) -> AbstractContextManager[TaskCounts]:
+    def count_tasks(self) -> AbstractContextManager[TaskCounts]:
         """Count the tasks of the jobs that this thread starts inside the block. They are 0 if nobody can tell."""
 
     # ------------------------------------------------------------ SQL
@@ -87,17 +87,17 @@ class SessionAdapter(Protocol):
         """Run a statement without the JVM's router; returns None, and does nothing, if the session has no such router."""
 
     def left_to_spark(self, text: str) -> AbstractContextManager[None]:
-        """Do not route the statement that Spark parses in this thread inside the block."""
+        """Let Spark run the statement `text`, which this thread passes to Spark inside the block, without our router of SQL."""
 
     # ------------------------------------------------------------ frames and their plans
 
     def pruning_rule(self) -> Any | None:
-        """Return the session's PruneScans; None if it is not installed, as over Spark Connect."""
+        """Return the session's PruneScans, our rule in Spark's optimizer; None if it is not installed, as over Spark Connect."""
 
     def alias_frame(self, frame: DataFrame, parts: Sequence[str]) -> DataFrame:
         """Return the frame under a name of several parts. Over Spark Connect only the last part is a name of its columns."""
 
-    def explained(self, frame: DataFrame, mode: str) -> str:
+    def explain(self, frame: DataFrame, mode: str) -> str:
         """Return the frame's plans as EXPLAIN shows them. mode: simple, extended, codegen, cost or formatted."""
 
     def estimated_bytes(self, frame: DataFrame) -> int:

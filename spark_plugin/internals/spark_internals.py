@@ -28,20 +28,20 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DataType
 from pyspark.sql.udf import _wrap_function
 
-from spark_plugin.internals.jvm_plans import HIDDEN_COLUMN, NotRowByRow, column_metadata, listed, nodes_repeat, read_paths
+from spark_plugin.internals.jvm_plans import HIDDEN_COLUMN, NotRowByRow, column_metadata, nodes_repeat, read_paths, to_list
 from spark_plugin.java.jars import jar_for
 
 RULE = "pydelta.rule.PruneScans"
 
-_loaded: list[tuple[Any, str, Any]] = []
+_loaded_objects: list[tuple[Any, str, Any]] = []
 """(Py4J gateway, name, class or its only object) of each JVM, in practice one. Loaded once: Py4J caches methods by the class's
 name."""
 
-_routed: set[str] = set()
+_routed_session_ids: set[str] = set()
 """The ids of sessions whose parser has our router."""
 
 _SESSION_SOURCES = "pydelta.driver.SessionSources"
-_BESIDE = "org.apache.spark.sql.execution.datasources.v2.python.PythonScan"
+_PYTHON_SCAN = "org.apache.spark.sql.execution.datasources.v2.python.PythonScan"
 _GROWING_LOADERS = ("org.apache.spark.util.MutableURLClassLoader", "org.apache.spark.util.ChildFirstURLClassLoader")
 
 
@@ -174,13 +174,13 @@ class SparkInternals:
     # ------------------------------------------------------------ rules of the optimizer, and the package's Java
 
     def pruning_rule(self) -> Any | None:
-        """Return the session's own PruneScans."""
+        """Return the session's own PruneScans; None if it is not installed."""
         rules = self._spark._jsparkSession.experimental().extraOptimizations()
         in_order = (rules.apply(number) for number in range(rules.length()))
         return next((rule for rule in in_order if rule.ruleName() == RULE), None)
 
     def add_optimizer_rule(self, rule: Any) -> None:
-        """rule: a PruneScans."""
+        """Add a PruneScans to the session's optimizer."""
         rule.addTo(self._spark._jsparkSession)
 
     def java_class(self, name: str) -> Any:
@@ -207,11 +207,11 @@ class SparkInternals:
     def _once(self, name: str, load: Callable[[], Any]) -> Any:
         """Return the result of `load` for this name, computed once in this JVM."""
         gateway = self._gateway
-        for loaded_gateway, loaded_name, loaded in _loaded:
+        for loaded_gateway, loaded_name, loaded in _loaded_objects:
             if loaded_gateway is gateway and loaded_name == name:
                 return loaded
         result = load()
-        _loaded.append((gateway, name, result))
+        _loaded_objects.append((gateway, name, result))
         return result
 
     def loads_by_name(self, instance: Any) -> bool:
@@ -233,8 +233,8 @@ class SparkInternals:
 
     @contextmanager
     def python_request(self, number: int) -> Iterator[Any]:
-        """Yield the PythonRequest of this number. This thread gets the job group, the pool and the script's variables of the
-        thread that waits for it, unless Python's threads share those of the JVM."""
+        """Yield the PythonRequest, a request of the JVM to Python, of this number. This thread gets the job group, the pool and
+        the script's variables of the thread that waits for it, unless Python's threads share those of the JVM."""
         request = self._jvm.pydelta.catalog.Catalogs.pythonRequest(number)
         if request is None:
             raise LookupError(f"nobody waits for the request {number}")
@@ -250,9 +250,9 @@ class SparkInternals:
     def route_statements(self, routes: str) -> None:
         """Add our router to the session's parser, once. routes: in the form that StatementRouter.java reads. The session has our
         catalogs. Raises the error of a Spark that stores its parser elsewhere."""
-        if self.session_id not in _routed:
+        if self.session_id not in _routed_session_ids:
             self._jvm.pydelta.catalog.Catalogs.routeStatements(self._spark._jsparkSession, routes)
-            _routed.add(self.session_id)
+            _routed_session_ids.add(self.session_id)
 
     @contextmanager
     def left_to_spark(self, text: str) -> Iterator[None]:
@@ -265,12 +265,12 @@ class SparkInternals:
         catalogs.leaveToSpark(text)
         try:
             yield
-        except BaseException:
+        except BaseException:  # perhaps Spark has not parsed the statement, and the mark would hold for the next one
             catalogs.leaveToSpark(None)
             raise
 
     def parser(self) -> Any:
-        """The session's parser, below our router."""
+        """Return the session's parser without our router."""
         if self._is_routed():
             return self._jvm.pydelta.catalog.Catalogs.parserBelow(self._spark._jsparkSession)
         return self._spark._jsparkSession.sessionState().sqlParser()
@@ -282,7 +282,7 @@ class SparkInternals:
         return DataFrame(self._jvm.pydelta.catalog.Catalogs.sqlBelow(self._spark._jsparkSession, text), self._spark)
 
     def _is_routed(self) -> bool:
-        return bool(_routed) and self.session_id in _routed
+        return bool(_routed_session_ids) and self.session_id in _routed_session_ids
 
     def entry(self, database: str | None, table: str) -> dict[str, Any] | None:
         """Return the session catalog's entry of a name, in the form of Entry.java; None if there is none. The session has our
@@ -335,7 +335,7 @@ class SparkInternals:
 
     def _spark_loader(self) -> Any:
         """Return the loader that has Spark's Python data sources."""
-        return self._jvm.java.lang.Class.forName(_BESIDE, False, self._context_loader()).getClassLoader()
+        return self._jvm.java.lang.Class.forName(_PYTHON_SCAN, False, self._context_loader()).getClassLoader()
 
     @property
     def _jvm(self) -> Any:
@@ -347,11 +347,11 @@ class SparkInternals:
 
     # ------------------------------------------------------------ frames
 
-    def optimized(self, frame: DataFrame) -> Any:
+    def optimized_plan(self, frame: DataFrame) -> Any:
         """Return the frame's optimized plan."""
         return self._execution(frame).optimizedPlan()
 
-    def explained(self, frame: DataFrame, mode: str) -> str:
+    def explain(self, frame: DataFrame, mode: str) -> str:
         """Return the frame's plans as EXPLAIN shows them. mode: simple, extended, codegen, cost or formatted."""
         return str(self._jvm.PythonSQLUtils.explainString(self._execution(frame), mode))
 
@@ -361,7 +361,7 @@ class SparkInternals:
         answer = loads.told(self._spark._jsparkSession, reader._jreader, path)
         return None if answer is None else orjson.loads(answer)
 
-    def loaded(
+    def load_with_source(
         self, loads: Any, reader: Any, format: str, path: str | None, source: bytes, schema: str, options: Mapping[str, str]
     ) -> DataFrame:
         """Return the frame that `load` of a DataFrameReader returns, made by DriverLoads.java. source: pickled. options: private
@@ -370,7 +370,7 @@ class SparkInternals:
         java = loads.load(self._spark._jsparkSession, reader._jreader, format, path, source, schema, options_text)
         return DataFrame(java, self._spark)
 
-    def changed(self, frame: DataFrame, change: Callable[[Any], Any]) -> DataFrame:
+    def map_dataset(self, frame: DataFrame, change: Callable[[Any], Any]) -> DataFrame:
         """Return a frame over the result of `change` for its Java Dataset."""
         java: Any = frame
         return type(frame)(change(java._jdf), self._spark)
@@ -387,14 +387,14 @@ class SparkInternals:
         """Return the condition of a filter of the frame, as the analyzer resolves it: an expression. Raises AnalysisException."""
         return self._analyzed(frame.where(condition)).condition()
 
-    def projected(self, frame: DataFrame, count: int) -> list[Any]:
+    def projection_expressions(self, frame: DataFrame, count: int) -> list[Any]:
         """Return the expressions of a projection. frame: made by select. count: of its columns."""
         expressions = self._analyzed(frame).projectList()
         return [expressions.apply(number) for number in range(count)]
 
     def attributes(self, frame: DataFrame) -> list[Any]:
         """Return the frame's columns as expressions."""
-        return listed(self._analyzed(frame).output())
+        return to_list(self._analyzed(frame).output())
 
     def attribute_set(self, frame: DataFrame) -> Any:
         """Return the frame's columns as a set, for `uses_only`."""
@@ -418,7 +418,7 @@ class SparkInternals:
             return NotRowByRow.AGGREGATE
         if name == "Project" and str(plan.child().nodeName()) == "Generate":
             return NotRowByRow.GENERATOR
-        if name == "Project" and any(column_metadata(expression, HIDDEN_COLUMN) for expression in listed(plan.projectList())):
+        if name == "Project" and any(column_metadata(expression, HIDDEN_COLUMN) for expression in to_list(plan.projectList())):
             return NotRowByRow.HIDDEN
         return NotRowByRow.WINDOW
 
@@ -428,9 +428,9 @@ class SparkInternals:
         false for a table that is read at its newest version each time (followLatest)."""
         plan = self._analyzed(frame)
         patterns = self._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-        odd = (patterns.PYTHON_UDF(), patterns.SCALA_UDF(), patterns.PLAN_EXPRESSION(), patterns.CURRENT_LIKE())
-        repeats = bool(plan.deterministic()) and not any(plan.containsPattern(pattern) for pattern in odd)
-        return repeats and nodes_repeat(plan, source)
+        varying = (patterns.PYTHON_UDF(), patterns.SCALA_UDF(), patterns.PLAN_EXPRESSION(), patterns.CURRENT_LIKE())
+        may_vary = not plan.deterministic() or any(plan.containsPattern(pattern) for pattern in varying)
+        return not may_vary and nodes_repeat(plan, source)
 
     def read_paths(self, frame: DataFrame) -> set[str]:
         """The same as read_paths of jvm_plans.py."""
@@ -438,7 +438,7 @@ class SparkInternals:
 
     def estimated_bytes(self, frame: DataFrame) -> int:
         """Return Spark's estimate; very large if Spark does not know."""
-        return int(str(self.optimized(frame).stats().sizeInBytes()))
+        return int(str(self.optimized_plan(frame).stats().sizeInBytes()))
 
     def unpersist_checkpoint(self, frame: DataFrame) -> None:
         """Free what a local checkpoint stores. RDD.unpersist would do this too, but warn that the rows cannot be computed

@@ -1,4 +1,4 @@
-"""How many tasks have been finished of those that are known: in a classic session, and for a client of Spark Connect.
+"""Counts of finished tasks and of all known tasks, for progress bars: in a classic session, and for a client of Spark Connect.
 
 A classic session counts the jobs of a job group. If the thread has a group already, that one is used, so that `cancelJobGroup`
 cancels these jobs too.
@@ -18,11 +18,11 @@ TaskCounts: TypeAlias = Callable[[], tuple[int, int]]
 """Returns the number of finished tasks, and of all known tasks."""
 
 _GROUP = "spark.jobGroup.id"
-_CLIENTS_BAR = "SPARK_CONNECT_PROGRESS_BAR_ENABLED"
+_CLIENT_BAR_VARIABLE = "SPARK_CONNECT_PROGRESS_BAR_ENABLED"
 
 
 @contextmanager
-def counted_jobs(spark: Any) -> Iterator[TaskCounts]:
+def count_job_tasks(spark: Any) -> Iterator[TaskCounts]:
     """Count the tasks of the jobs that this thread starts inside; Spark does not draw its own bar meanwhile. spark: a classic
     session whose threads have their own properties."""
     context = spark.sparkContext
@@ -38,7 +38,7 @@ def counted_jobs(spark: Any) -> Iterator[TaskCounts]:
 
 
 class JobCounts:
-    """The tasks of the jobs of a group, except those that were there before."""
+    """The tasks of the jobs of a job group, except jobs that the group had before this object was made."""
 
     def __init__(self, tracker: Any, group: str) -> None:
         self._tracker, self._group = tracker, group
@@ -47,17 +47,17 @@ class JobCounts:
 
     def tasks(self) -> tuple[int, int]:
         """Return the numbers of finished tasks and of all tasks in the group's jobs since this object was made."""
-        done, known = 0, 0
+        done_tasks, known_tasks = 0, 0
         for job in set(self._tracker.getJobIdsForGroup(self._group)) - self._earlier_jobs - set(self._finished_jobs):
-            job_done, job_known, is_finished = self._of_job(job)
+            job_done, job_known, is_finished = self._count_job(job)
             if is_finished:
                 self._finished_jobs[job] = job_done  # without the tasks of skipped stages, which never run
             else:
-                done, known = done + job_done, known + job_known
-        finished = sum(self._finished_jobs.values())
-        return done + finished, known + finished
+                done_tasks, known_tasks = done_tasks + job_done, known_tasks + job_known
+        tasks_of_finished_jobs = sum(self._finished_jobs.values())
+        return done_tasks + tasks_of_finished_jobs, known_tasks + tasks_of_finished_jobs
 
-    def _of_job(self, job: int) -> tuple[int, int, bool]:
+    def _count_job(self, job: int) -> tuple[int, int, bool]:
         """Return how many tasks of the job are done, how many it has, and whether it has ended. A job that has ended has skipped
         the stages whose results were there already."""
         info = self._tracker.getJobInfo(job)
@@ -69,20 +69,20 @@ class JobCounts:
 
 
 @contextmanager
-def counted_queries(client: Any) -> Iterator[TaskCounts]:
+def count_query_tasks(client: Any) -> Iterator[TaskCounts]:
     """Count the tasks of the queries that a session of Spark Connect runs meanwhile. client: the session."""
     counts = QueryCounts()
-    shown_before = os.environ.get(_CLIENTS_BAR)
-    os.environ[_CLIENTS_BAR] = "0"
+    previous_setting = os.environ.get(_CLIENT_BAR_VARIABLE)
+    os.environ[_CLIENT_BAR_VARIABLE] = "0"  # Spark's client would draw its own progress bar
     client.registerProgressHandler(counts.take)
     try:
         yield counts.tasks
     finally:
         client.removeProgressHandler(counts.take)
-        if shown_before is None:
-            os.environ.pop(_CLIENTS_BAR, None)
+        if previous_setting is None:
+            os.environ.pop(_CLIENT_BAR_VARIABLE, None)
         else:
-            os.environ[_CLIENTS_BAR] = shown_before
+            os.environ[_CLIENT_BAR_VARIABLE] = previous_setting
 
 
 class QueryCounts:

@@ -19,9 +19,9 @@ _originals: dict[tuple[type[Any], str], Method] = {}
 
 def wrap(cls: type[Any], name: str, make: Callable[[Method], Method]) -> None:
     """Replace a method by make(method). A second call does nothing, unless somebody put the original method back."""
-    present = getattr(cls, name)
-    if _originals.setdefault((cls, name), present) is present:
-        setattr(cls, name, wraps(present)(make(present)))
+    current_method = getattr(cls, name)
+    if _originals.setdefault((cls, name), current_method) is current_method:
+        setattr(cls, name, wraps(current_method)(make(current_method)))
 
 
 def original(cls: type[Any], name: str) -> Method:

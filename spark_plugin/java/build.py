@@ -51,12 +51,13 @@ def build(*, force: bool = False, spark_jars: Path | None = None) -> Path:
     if force or not jars.is_current(minor_version):
         sources = jars.sources_for(minor_version)
         manifest = jars.manifest_text(own_version(), spark_version, jars.digest_of(sources))
-        _write(target, archive_of({**compiled(sources, spark_jars), jars.MANIFEST: manifest.encode()}))
+        _write_jar(target, archive_of({**compile_sources(sources, spark_jars), jars.MANIFEST: manifest.encode()}))
     return target
 
 
-def compiled(sources: Mapping[str, Path], spark_jars: Path) -> dict[str, bytes]:
-    """`pydelta/rule/PruneScans.class` -> its bytes. spark_jars: a directory. Raises BuildError with what javac says."""
+def compile_sources(sources: Mapping[str, Path], spark_jars: Path) -> dict[str, bytes]:
+    """Compile the sources. Returns the class files by their paths, such as `pydelta/rule/PruneScans.class`. sources: Java files
+    by their paths in the tree. spark_jars: the directory with Spark's jars. Raises BuildError with javac's messages."""
     with tempfile.TemporaryDirectory(prefix="pydelta-javac-") as classes:
         javac = find_javac()
         options = ["--release", JAVA_RELEASE, *lint_options(_version_text(javac)), "-proc:none", "-encoding", "UTF-8"]
@@ -108,7 +109,7 @@ def jars_of_pyspark() -> Path:
     """Return the directory with Spark's jars. Raises BuildError."""
     module_spec = importlib.util.find_spec("pyspark")
     if module_spec is None or module_spec.origin is None:
-        raise BuildError(f"{sys.executable} has no pyspark, which the Java sources are compiled against")
+        raise BuildError(f"{sys.executable} has no pyspark, which the Java sources are compile_sources against")
     return Path(module_spec.origin).parent / "jars"
 
 
@@ -121,8 +122,9 @@ def version_of_spark(spark_jars: Path) -> str:
     return versions[0]
 
 
-def _write(target: Path, content: bytes) -> None:
-    """Write atomically: another process sees the old file or the new one. Raises BuildError if the file cannot be written."""
+def _write_jar(target: Path, content: bytes) -> None:
+    """Write the jar atomically: another process sees the old file or the new one. Raises BuildError if the file cannot be
+    written."""
     try:
         target.parent.mkdir(exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:

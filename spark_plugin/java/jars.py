@@ -48,8 +48,8 @@ class MissingJarError(JarError):
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """path: of the file, perhaps inside a zip file. minor_version: of the Spark that it was compiled for. is_for_older_spark: the
-    session's is newer."""
+    """The jar of a session. path: of the file, perhaps inside a zip file. minor_version: of the Spark that it was compiled for.
+    is_for_older_spark: whether the session's Spark is newer than that."""
 
     path: Traversable
     minor_version: str
@@ -66,10 +66,10 @@ def jar_for(spark_version: str) -> Jar:
     refuse_older(spark_version)
     requested_version = minor_version_of(spark_version)
     newest = MINOR_VERSIONS[-1]
-    of_jar = requested_version if requested_version in MINOR_VERSIONS else newest
-    path = file_of_package(DIRECTORY / jar_name(of_jar))
-    _require_current(path, of_jar)
-    return Jar(path, of_jar, is_for_older_spark=minor_version(newest) < minor_version(spark_version))
+    jar_version = requested_version if requested_version in MINOR_VERSIONS else newest
+    path = file_of_package(DIRECTORY / jar_name(jar_version))
+    _require_current(path, jar_version)
+    return Jar(path, jar_version, is_for_older_spark=minor_version(newest) < minor_version(spark_version))
 
 
 def file_of_package(path: Path) -> Traversable:
@@ -105,6 +105,7 @@ def digest_of(sources: Mapping[str, Path]) -> str:
 
 
 def manifest_text(pydelta_version: str, spark_version: str, digest: str) -> str:
+    """Return the text of a jar's manifest. digest: of the sources that the jar is built from."""
     lines = ("Manifest-Version: 1.0", f"Pydelta-Version: {pydelta_version}", f"Spark-Version: {spark_version}")
     return "\r\n".join([*lines, f"{_NAME_OF_DIGEST}: {digest}", "", ""])
 

@@ -44,7 +44,7 @@ from delta_py.write.task_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED,
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.jobs import DmlResult, PlannedChange, Target, open_target, run_changes
 from spark_plugin.dml.store_assignment import StoreAssignment
-from spark_plugin.dml.target_names import Alias, called
+from spark_plugin.dml.target_names import Alias, alias_frame
 from spark_plugin.merge.merge_job_clauses import ResolvedMerge
 from spark_plugin.merge.merge_job_join import FROM_SOURCE, broadcast_limit, join
 from spark_plugin.merge.merge_rows import PARTITION_VALUE, MergeRows
@@ -184,7 +184,7 @@ class MergeRequest:
             return DefinitionChanges()
         # The target is not open yet, so the clauses are resolved for an empty frame with its schema.
         shape = self.spark.createDataFrame([], to_spark_schema(snapshot.schema))
-        resolved = self._resolve(called(shape, self.alias), snapshot.schema.names)
+        resolved = self._resolve(alias_frame(shape, self.alias), snapshot.schema.names)
         new_columns = resolved.evolved_columns()
         if not new_columns.fields:
             return DefinitionChanges()

@@ -18,7 +18,7 @@ from delta_py.row_changes.assigned_rows import AssignedPaths, nested_in_insert
 from delta_py.row_changes.merge_clauses import Clause, of_kind
 from delta_py.row_changes.merge_metrics import Action, Kind
 from delta_py.types.names import split_name
-from spark_plugin.dml.analysis import ConditionParts, Resolved, unresolved
+from spark_plugin.dml.analysis import ConditionParts, Resolved, unresolved_name_error
 from spark_plugin.dml.analyzer import Analyzer, analyzer_of
 from spark_plugin.dml.column_defaults import is_default_word
 from spark_plugin.dml.merge_names import Names
@@ -189,7 +189,7 @@ class _ClauseReader:
     def _in_the_tables_spelling(self, path: Path, name: str, clause: Clause[Column]) -> Path:
         column = self._table_names.get(path[0].lower())
         if column is None and not self.evolves:
-            raise unresolved(name, clause.where, self.columns)
+            raise unresolved_name_error(name, clause.where, self.columns)
         return (path[0] if column is None else column, *path[1:])
 
     @cached_property

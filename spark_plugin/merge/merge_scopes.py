@@ -20,7 +20,7 @@ from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.types.names import quoted
 from delta_py.write.task_changes import CLAUSE, NEW
 from spark_plugin.dml.jobs import Target
-from spark_plugin.dml.target_names import called
+from spark_plugin.dml.target_names import alias_frame
 from spark_plugin.merge.merge_job_clauses import ResolvedMerge
 from spark_plugin.merge.merge_job_join import FROM_SOURCE
 from spark_plugin.merge.merge_rows import MergeRows
@@ -70,7 +70,7 @@ class MergeScopes:
             rows = self._decided(rows, "not matched", of_source & ~of_target)
             # From here on only the target's columns have names.
             rows = rows.select(f"{_TARGET_ROW}.*", FROM_SOURCE, *self._beside(rows))
-            rows = self._decided(called(rows, self.target.alias), "not matched by source", of_target & ~of_source)
+            rows = self._decided(alias_frame(rows, self.target.alias), "not matched by source", of_target & ~of_source)
         new_names = [name for name in rows.columns if name.startswith(f"{NEW}_")]
         clause = F.coalesce(*(F.col(name) for name in rows.columns if name.startswith(f"{CLAUSE}_"))).alias(CLAUSE)
         places = [] if target_rows is None else [ROW_ADDRESS]

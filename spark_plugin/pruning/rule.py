@@ -136,7 +136,7 @@ def rows_needed_by(spark: SparkSession, frame: DataFrame, option: str, value: st
     rule = internals.pruning_rule()
     if rule is None:
         return NeededRows(None)
-    return NeededRows.parse(rule.wantedRows(internals.optimized(frame), option, value))
+    return NeededRows.parse(rule.wantedRows(internals.optimized_plan(frame), option, value))
 
 
 def with_metadata_column(frame: DataFrame) -> DataFrame:
@@ -145,13 +145,13 @@ def with_metadata_column(frame: DataFrame) -> DataFrame:
     A table that has a column of this name is returned unchanged, and so are changes, views, and any other frame.
     """
     rule = adapter_of(frame.sparkSession).pruning_rule()
-    return frame if rule is None else SparkInternals(frame.sparkSession).changed(frame, rule.withMetadata)
+    return frame if rule is None else SparkInternals(frame.sparkSession).map_dataset(frame, rule.withMetadata)
 
 
 def with_columns_of_batches(stream: DataFrame) -> DataFrame:
     """Return the frame that `readStream.load` made of a table, so that its batches read only the columns that they need."""
     rule = adapter_of(stream.sparkSession).pruning_rule()
-    return stream if rule is None else SparkInternals(stream.sparkSession).changed(stream, rule.streamed)
+    return stream if rule is None else SparkInternals(stream.sparkSession).map_dataset(stream, rule.streamed)
 
 
 def status(spark: SparkSession) -> PruningStatus:

@@ -107,7 +107,7 @@ def parsed_insert(plan: ParsedPlan) -> ParsedInsert | None:
     node = plan.node
     if plan.kind not in ("InsertIntoStatement", "OverwriteByExpression"):
         return None
-    target = plan.named(node.table())
+    target = plan.relation_target(node.table())
     if target is None:
         return None
     query, options = ParsedQuery(plan, node.query()), _options_of(node.table())

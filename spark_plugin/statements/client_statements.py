@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spark_plugin.definition_statements.create_like import create_parsed
-from spark_plugin.definition_statements.show_create_table import show_create_of
-from spark_plugin.definition_statements.show_partitions import show_parsed
+from spark_plugin.definition_statements.create_like import run_create_like
+from spark_plugin.definition_statements.show_create_table import run_show_create
+from spark_plugin.definition_statements.show_partitions import run_show_partitions
 from spark_plugin.dml.delete_update import truncate
 from spark_plugin.sql.grammar import properties_of
 from spark_plugin.sql.results import nothing
@@ -37,7 +37,7 @@ def run_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None
         if statement.word in _OF_INSERT:
             return insert_of_client(spark, words)
         if words.take("SHOW", "PARTITIONS"):
-            return show_parsed(spark, _partitions(words))
+            return run_show_partitions(spark, _partitions(words))
         if words.take("SHOW", "CREATE", "TABLE"):
             return _show_create(spark, words)
         if words.take("TRUNCATE", "TABLE"):
@@ -45,7 +45,7 @@ def run_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None
         request = _likeness(words) if words.take("CREATE", "TABLE") else None
     except SyntaxFault:
         return None
-    return None if request is None else create_parsed(spark, request)
+    return None if request is None else run_create_like(spark, request)
 
 
 def _partitions(words: Words) -> ParsedPartitions:
@@ -60,7 +60,7 @@ def _partitions(words: Words) -> ParsedPartitions:
 def _show_create(spark: SparkSession, words: Words) -> DataFrame | None:
     parts = words.name()
     words.end()
-    return show_create_of(spark, parts)
+    return run_show_create(spark, parts)
 
 
 def _truncate(spark: SparkSession, words: Words) -> DataFrame | None:

@@ -60,10 +60,10 @@ def change_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
     place, alias = table.target.place, table.alias
     match plan.kind:
         case "DeleteFromTable":
-            result = delete_update.delete(spark, place, plan.deleted().condition, alias=alias, shown=table.shown)
+            result = delete_update.delete(spark, place, plan.as_delete().condition, alias=alias, shown=table.shown)
             return counted(spark, result.metrics.get("numDeletedRows", 0))
         case "UpdateTable":
-            change = plan.updated()
+            change = plan.as_update()
             result = delete_update.update(spark, place, change.condition, by_name(change.assignments), alias=alias)
             return counted(spark, result.metrics.get("numUpdatedRows", 0))
     return merge_builder(spark, plan, table).execute()
@@ -71,7 +71,7 @@ def change_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
 
 def merge_builder(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) -> DeltaMergeBuilder:
     """Return the builder of the MERGE in a plan."""
-    merge = plan.merged()
+    merge = plan.as_merge()
     clauses = tuple(
         Clause(
             clause.kind,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from spark_plugin.dml.delete_update import planned_delete, planned_update
+from spark_plugin.dml.delete_update import plan_delete, plan_update
 from spark_plugin.dml.jobs import PlannedChange, Target, open_target
 from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.merge.merge_job import MergeRequest
@@ -40,7 +40,7 @@ _NO_ROWS = "== Physical Plan ==\nNo row has to be read.\n"
 
 def explain_change(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
     """Returns one row with the text. As in Spark, an error that the statement raises before it runs is also returned as text."""
-    explained, mode = plan.explained()
+    explained, mode = plan.explained_plan()
     if explained.kind not in STATEMENTS:
         return None
     with _error_as_lines() as lines:
@@ -93,10 +93,10 @@ def _planned(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) -> Iter
         return
     with open_target(spark, table.target.place, STATEMENTS[plan.kind], alias=table.alias, shown=table.shown) as target:
         if plan.kind == "DeleteFromTable":
-            yield target, planned_delete(target, plan.deleted().condition)
+            yield target, plan_delete(target, plan.as_delete().condition)
         else:
-            change = plan.updated()
-            yield target, planned_update(target, change.condition, by_name(change.assignments))
+            change = plan.as_update()
+            yield target, plan_update(target, change.condition, by_name(change.assignments))
 
 
 @contextmanager
@@ -105,10 +105,10 @@ def _planned_by_text(spark: SparkSession, change: WrittenChange) -> Iterator[tup
     match change.statement:
         case DeleteRows(where=where):
             with open_target(spark, place, "DELETE", alias=alias) as target:
-                yield target, planned_delete(target, as_condition(where))
+                yield target, plan_delete(target, as_condition(where))
         case UpdateRows(assignments=assignments, where=where):
             with open_target(spark, place, "UPDATE", alias=alias) as target:
-                yield target, planned_update(target, as_condition(where), client_rows.values_of(assignments))
+                yield target, plan_update(target, as_condition(where), client_rows.values_of(assignments))
         case MergeRows() as merge:
             with _planned_merge(client_rows.merge_builder(spark, merge, change)) as planned:
                 yield planned
@@ -123,9 +123,9 @@ def _planned_merge(merge: DeltaMergeBuilder) -> Iterator[tuple[Target, PlannedCh
 
 def _explanation(target: Target, planned: PlannedChange, mode: str) -> str:
     """Return the text of the explanation: Spark's plan of the changed rows, the parameters that the history would record, and how
-    many files are read or removed. mode: as ParsedPlan.explained returns it."""
+    many files are read or removed. mode: as ParsedPlan.explained_plan returns it."""
     dml, chosen = target.dml, target.dml.chosen
-    rows = _NO_ROWS if planned.changed is None else adapter_of(target.spark).explained(planned.changed, mode)
+    rows = _NO_ROWS if planned.changed is None else adapter_of(target.spark).explain(planned.changed, mode)
     files = f"{chosen.candidates.num_rows} of {dml.snapshot.num_files} are read"
     if chosen.whole_files:
         files += f", {len(chosen.whole_files)} are removed without being read"

@@ -33,8 +33,8 @@ from spark_plugin.dataframe_api import named_tables
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import default_text
-from spark_plugin.dml.inserted_columns import WIDENED, TableColumns, table_column, with_table_columns
-from spark_plugin.dml.jobs import newest
+from spark_plugin.dml.inserted_columns import WIDENABLE_TYPES, TableColumns, table_column, with_table_columns
+from spark_plugin.dml.jobs import load_newest
 from spark_plugin.dml.store_assignment import StoreAssignment, overflow_as_delta_error
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.merge.matching import Matching
@@ -92,7 +92,7 @@ class _Table:
 
     @classmethod
     def of(cls, spark: SparkSession, target: Target) -> _Table:
-        return cls(target, TableColumns.of(newest(spark, target.place).config))
+        return cls(target, TableColumns.of(load_newest(spark, target.place).config))
 
     @property
     def config(self) -> TableConfig:
@@ -178,7 +178,7 @@ def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: S
     if insert.replaces_where is not None:
         where = insert.replaces_where
         check_condition_text(spark, "replaceWhere", where)
-        return named_tables.overwriting_where(save, path, F.expr(where) if isinstance(where, str) else where)
+        return named_tables.overwrite_where(save, path, F.expr(where) if isinstance(where, str) else where)
     if not insert.overwrites:
         return save
     setting = save.option(_PARTITION_MODE) or conf(spark, "spark.sql.sources.partitionOverwriteMode") or "static"
@@ -186,7 +186,7 @@ def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: S
         return replace(save, mode="overwrite").with_options(partitionOverwriteMode="dynamic")
     if not insert.values:
         return replace(save, mode="overwrite").with_options(partitionOverwriteMode="static")
-    return named_tables.overwriting_where(save, path, F.expr(_static_partition(table, insert)))
+    return named_tables.overwrite_where(save, path, F.expr(_static_partition(table, insert)))
 
 
 def _alias(spark: SparkSession, insert: ParsedInsert, target: Target, text: str) -> Alias:
@@ -303,7 +303,7 @@ def _default_text(spark: SparkSession, table: _Table, name: str) -> str:
     target_field, text = table.columns.find(field.name), default_text(spark, field)
     return (
         f"CAST({text} AS {target_field.dataType.simpleString()})"
-        if target_field and isinstance(target_field.dataType, WIDENED)
+        if target_field and isinstance(target_field.dataType, WIDENABLE_TYPES)
         else text
     )
 

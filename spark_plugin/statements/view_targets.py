@@ -55,7 +55,7 @@ def viewed_target(spark: SparkSession, parts: Sequence[str], statement: str) -> 
     DELTA_UNSUPPORTED_SOURCE) for a view that shows other rows, or other columns if they matter, and for a stored view.
     """
     internals = SqlInternals(spark)
-    viewed = internals.viewed(parts)
+    viewed = internals.find_viewed_table(parts)
     target = None if viewed is None else _target(spark, viewed)
     if viewed is None or target is None:
         return None
@@ -63,7 +63,7 @@ def viewed_target(spark: SparkSession, parts: Sequence[str], statement: str) -> 
     if fault in (None, "columns"):  # a fault of the options is worse than one of the columns
         fault = _fault_of_options(viewed) or fault
     if fault == "columns" and statement == "DELETE":
-        return ViewedTarget(target, partial(internals.shown, viewed))
+        return ViewedTarget(target, partial(internals.rows_as_view, viewed))
     if fault is not None:
         condition, why = _CONDITIONS[fault]
         raise UnsupportedOperationError(

@@ -115,7 +115,7 @@ def clone_table(
         return Cloned(Place(path), make(path))
     entry = catalog.find_stored(spark, target)
     if entry is not None and not arguments["replace_table"]:
-        raise catalog.taken(entry)
+        raise catalog.name_exists_error(entry)
     path = catalog.new_table_path(spark, target, location) if entry is None else entry.writable_path()
     if entry is not None and location is not None and local_path(location) != local_path(path):
         raise location_mismatch(entry, location)
@@ -208,7 +208,7 @@ def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
     try:
         _run(spark, replace(request, mode=mode), path, join=request.location is not None)
     except TableAlreadyExistsError as error:
-        raise catalog.table_at_new_path(name, path) from error
+        raise catalog.path_exists_error(name, path) from error
     catalog.enter_new(spark, name, path, request.provider, managed=managed)
     return Place(path, name)
 
@@ -216,7 +216,7 @@ def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
 def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
     """Make the table of a request whose name the catalog already has: replace the entry's table, or leave it as it is."""
     if request.mode == "create":
-        raise catalog.taken(entry)
+        raise catalog.name_exists_error(entry)
     if request.mode == "createIfNotExists":
         return find_table(spark, entry.name)
     path = entry.writable_path()

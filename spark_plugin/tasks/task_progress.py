@@ -23,7 +23,7 @@ def watched(spark: Any, task_count: int = 0) -> Iterator[None]:
     if not can_be_sampled():
         yield
         return
-    with adapter_of(spark).counted_tasks() as counts:
+    with adapter_of(spark).count_tasks() as counts:
 
         def sample() -> tuple[int, int]:
             done, known = counts()

@@ -37,7 +37,7 @@ def run_tasks(spark: SparkSession, count: int) -> None:
 def test_tasks_of_a_block_are_counted(spark: SparkSession) -> None:
     spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # another test may have set one
     run_tasks(spark, 3)
-    with adapter_of(spark).counted_tasks() as counts:
+    with adapter_of(spark).count_tasks() as counts:
         assert counts() == (0, 0)
         run_tasks(spark, 5)
         assert counted_at_the_end(counts, 5) == 5
@@ -51,7 +51,7 @@ def test_tasks_of_a_block_are_counted(spark: SparkSession) -> None:
 
 def test_group_of_the_user_remains(spark: SparkSession, group: str) -> None:
     run_tasks(spark, 2)
-    with adapter_of(spark).counted_tasks() as counts:
+    with adapter_of(spark).count_tasks() as counts:
         assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") == group
         run_tasks(spark, 4)
         assert counted_at_the_end(counts, 4) == 4

@@ -17,7 +17,7 @@ from delta_py import write_delta
 from spark_plugin import pruning, register
 from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.java import jars
-from spark_plugin.java.build import archive_of, compiled, jars_of_pyspark
+from spark_plugin.java.build import archive_of, compile_sources, jars_of_pyspark
 from spark_plugin.options.roads import DISABLE_CONF, OLDER_SETTINGS, Road, parse_disabled
 from spark_plugin.pruning import self_test
 from spark_plugin.pruning.self_test import PARTS, Part
@@ -149,10 +149,10 @@ def test_classes_that_do_not_fit_are_found_with_what_they_need(spark: SparkSessi
         for name, text in texts.items():
             sources[f"{name}.java"].parent.mkdir(exist_ok=True)
             sources[f"{name}.java"].write_text(text)
-        classes |= compiled(sources, jars_of_pyspark())
+        classes |= compile_sources(sources, jars_of_pyspark())
     check = {"rule/LinkCheck.java": jars.SOURCES / "rule" / "LinkCheck.java"}
     jar = tmp_path / "changed.jar"
-    jar.write_bytes(archive_of({**classes, **compiled(check, jars_of_pyspark())}))
+    jar.write_bytes(archive_of({**classes, **compile_sources(check, jars_of_pyspark())}))
     assert problems_of(spark, jar) == {
         "joins": ["pydelta.joins.Lacks lacks public abstract void pydelta.other.Wide.two()"],
         "readers": [

@@ -27,7 +27,7 @@ from delta_py.snapshot import Snapshot
 from spark_plugin.data_source import DeltaSource, pickled_whole
 from spark_plugin.driver_planning import loads, offers
 from spark_plugin.driver_planning.planner import open_source, planned
-from spark_plugin.driver_planning.sources import source_here
+from spark_plugin.driver_planning.sources import make_source
 from spark_plugin.options.common import SESSION
 from spark_plugin.options.private import signed
 from spark_plugin.pruning.scan_request import MARKER_KEY
@@ -77,7 +77,7 @@ def test_load_from_cached_version_has_the_pickle_of_the_first(
     SNAPSHOT_CACHE.forget()
 
     def load() -> DeltaSource:
-        source = source_here({"path": table}, os.getcwd())
+        source = make_source({"path": table}, os.getcwd())
         assert source is not None
         source.schema()
         return source
@@ -239,7 +239,7 @@ def test_path_that_is_no_text_is_for_spark(monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 def test_relative_path_counts_from_a_processs_directory(path: str, directory: str, is_here: bool) -> None:
-    source = source_here({"path": path}, directory)
+    source = make_source({"path": path}, directory)
     assert (source is not None) == is_here
     if source is not None:
         assert isinstance(source, source_of_process()) and source.options["path"] == path

@@ -14,7 +14,7 @@ from delta_py.errors import UnsupportedOperationError
 from spark_plugin import session as session_module
 from spark_plugin.java import build as build_module
 from spark_plugin.java import jars
-from spark_plugin.java.build import BuildError, archive_of, build, compiled, lint_options
+from spark_plugin.java.build import BuildError, archive_of, build, compile_sources, lint_options
 from spark_plugin.java.jars import JarError, MissingJarError, jar_for
 
 ONE = "package pydelta.rule; class One { int value() { return 1; } }"
@@ -209,7 +209,7 @@ def test_equal_sources_build_equal_jars_with_a_true_manifest(tree: Path, spark_4
 
 def test_jar_that_is_current_is_not_built_again(tree: Path, spark_43: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = build()
-    monkeypatch.setattr(build_module, "compiled", lambda sources, spark_jars: {"other": b""})
+    monkeypatch.setattr(build_module, "compile_sources", lambda sources, spark_jars: {"other": b""})
     before = path.read_bytes()
     assert build().read_bytes() == before
     assert build(force=True).read_bytes() != before
@@ -229,7 +229,7 @@ def test_build_refuses_a_warning(tree: Path, spark_43: Path) -> None:
     source = tree / "rule" / "One.java"
     source.write_text("package pydelta.rule; class One { Object value() { return new Integer(1); } }")
     with pytest.raises(BuildError, match=r"\[removal\]"):
-        compiled(jars.sources_for("4.3"), spark_43)
+        compile_sources(jars.sources_for("4.3"), spark_43)
 
 
 def test_build_without_a_compiler_says_what_is_missing(

@@ -15,7 +15,7 @@ from spark_plugin import session
 
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_checked", set())
+    monkeypatch.setattr(session, "_checked_programs", set())
 
 
 def warnings(python: str, caplog: pytest.LogCaptureFixture) -> list[str]:

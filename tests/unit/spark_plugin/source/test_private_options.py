@@ -107,10 +107,10 @@ def test_clone_of_a_connect_session_gets_no_source_again(monkeypatch: pytest.Mon
 
 def test_connect_nonce_differs_by_session_and_not_by_process(monkeypatch: pytest.MonkeyPatch) -> None:
     here, elsewhere = nonce_of(client("a")), nonce_of(client("b"))
-    monkeypatch.setattr(session_source, "_OF_PROCESS", "another process")
+    monkeypatch.setattr(session_source, "_PROCESS_NONCE", "another process")
     assert nonce_of(client("a")) == here != elsewhere
 
 
 def test_classic_sessions_of_a_process_share_a_random_nonce() -> None:
-    assert nonce_of(classic("a")) == nonce_of(classic("b")) == session_source._OF_PROCESS
-    assert len(session_source._OF_PROCESS) == 32
+    assert nonce_of(classic("a")) == nonce_of(classic("b")) == session_source._PROCESS_NONCE
+    assert len(session_source._PROCESS_NONCE) == 32

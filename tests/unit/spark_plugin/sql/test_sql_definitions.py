@@ -8,7 +8,7 @@ from pyspark.sql.types import IntegerType, StringType, StructField
 
 from delta_py.errors import InvalidOptionError
 from spark_plugin.definition_statements.create_table import _field
-from spark_plugin.sql_definitions import ParsedColumn, _called_for, _partitioning, _sql_text
+from spark_plugin.sql_definitions import ParsedColumn, _method_call_of, _partitioning, _sql_text
 from spark_plugin.table_api.alter_methods import check_defaults
 from spark_plugin.table_api.arguments import check_rules
 
@@ -38,7 +38,7 @@ def test_the_new_name_of_a_column_is_a_name_and_no_sql() -> None:
         kind="RenameColumn",
         node=SimpleNamespace(column=lambda: SimpleNamespace(name=lambda: scala("st", "u")), newName=lambda: "w.x"),
     )
-    assert _called_for(plan) == ("renameColumn", ("`st`.`u`", "w.x"), {})  # type: ignore[arg-type]
+    assert _method_call_of(plan) == ("renameColumn", ("`st`.`u`", "w.x"), {})  # type: ignore[arg-type]
 
 
 def scala(*parts: str) -> Any:

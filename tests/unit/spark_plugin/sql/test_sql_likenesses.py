@@ -17,7 +17,7 @@ from delta_py.object_stores.open_store import open_store
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import parse_schema
-from spark_plugin.definition_statements.create_like import _of_table
+from spark_plugin.definition_statements.create_like import _with_definition_of
 from spark_plugin.table_api.builders import TableRequest
 from tests.support.stores.coordination import create_coordinated, ledger_url
 
@@ -26,7 +26,7 @@ ROWS = {"id": [1, 2], "name": ["a", "b"]}
 
 def like(source: ObjectStore) -> TableDefinition:
     """The definition from a CREATE TABLE LIKE."""
-    arguments = _of_table(Snapshot.load(source), TableRequest("create")).arguments()
+    arguments = _with_definition_of(Snapshot.load(source), TableRequest("create")).arguments()
     return define_table(
         parse_schema(arguments["schema"]),
         partition_by=arguments["partition_by"],

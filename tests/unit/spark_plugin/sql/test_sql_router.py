@@ -33,7 +33,7 @@ class Session:
         return sqlQuery, args, kwargs
 
 
-wrap(Session, "sql", sql_router._routing)
+wrap(Session, "sql", sql_router._wrap_sql)
 
 
 @pytest.fixture

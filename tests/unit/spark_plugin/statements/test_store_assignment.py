@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 
 from delta_py.errors import UnsupportedOperationError
 from delta_py.types.schema import STRING
-from spark_plugin.dml.assignments import _cast
+from spark_plugin.dml.assignments import _cast_for_write
 from spark_plugin.dml.store_assignment import StoreAssignment, Typed
 from spark_plugin.internals.connect_adapter import ConnectAdapter
 
@@ -38,7 +38,7 @@ def test_every_policy_takes_simple_values_as_text(policy: str, mode: str, source
     asked = cast(policy, source, StringType())
     assert mode in asked and "string {" in asked and 'unparsed_identifier: "v"' in asked
     rule = StoreAssignment(ConnectAdapter(None), policy, evolves=False)
-    set_value = _cast(rule, Typed(functions.col("v"), source), STRING, "c")
+    set_value = _cast_for_write(rule, Typed(functions.col("v"), source), STRING, "c")
     assert str(set_value._expr.to_plan(None).cast) == asked
 
 
