@@ -47,7 +47,8 @@ class CatalogObject:
 def open_target(path: str, options: StorageOptions, command: str) -> CommandTarget | CatalogObject:
     """Return what a command acts on. The table need not exist for a command that creates one.
 
-    path: also the name of a table or schema in Unity Catalog. Raises as open_store and open_or_stage.
+    path: also the name of a table or schema in Unity Catalog. If the command creates a table there, the catalog chooses its
+    directory and has rules for its properties. Raises as open_store and open_or_stage.
     """
     if command in CATALOG_COMMANDS:
         return CatalogObject(path, options)
@@ -71,11 +72,11 @@ def carry_out(target: CommandTarget | CatalogObject, name: str, arguments: Mappi
     if command is None:
         raise InvalidOptionError(f"There is no command {name!r}. Known are {', '.join(COMMANDS)}.", option=COMMAND)
     if target.rules != NO_RULES:  # compared by value: pickling makes another object of NO_RULES
-        arguments = _following(target.rules, name, arguments)
+        arguments = _with_catalog_properties(target.rules, name, arguments)
     return command(target.store, **arguments)
 
 
-def _following(rules: NewTableRules, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _with_catalog_properties(rules: NewTableRules, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a command that creates a table, with the properties that its catalog requires and suggests.
 
     A property in the arguments takes precedence. The command `clone` has no defaults, so it gets only the required properties.
@@ -85,7 +86,8 @@ def _following(rules: NewTableRules, name: str, arguments: Mapping[str, Any]) ->
 
 
 class CommandWriter(BatchWriter):
-    """A write that writes nothing. text: JSON of the command's name and arguments. confs: the session's settings."""
+    """Runs a command in the place of a write's commit. The write has no rows. text: JSON of the command's name and arguments.
+    confs: the session's settings, which may have defaults for the properties of new tables."""
 
     def __init__(self, target: CommandTarget | CatalogObject, text: str, confs: Mapping[str, str]) -> None:
         self._target, self._command = target, json.loads(text)
@@ -115,7 +117,8 @@ def _build_table(
     join: bool,
     defaults: Mapping[str, str] | None = None,
 ) -> int:
-    """Create or replace a table; returns its version. mode, join: as in build_table of delta_py. schema: a StructType in JSON.
+    """Create or replace a table; returns its version. mode: create, createIfNotExists, ... join: as in build_table of delta_py.
+    schema: a StructType in JSON.
     defaults: properties that the table gets if `properties` does not name them."""
     from delta_py.definition.create import define_table
     from delta_py.definition.replace import build_table, has_table
