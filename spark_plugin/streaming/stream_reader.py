@@ -262,9 +262,8 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
             plan = self._plan_tasks(scan, request)
             message, native = plan_message(plan.message(), request.scan_id), plan.native
         partitions = partitions_of(scan, self._options.batch.session, message, native)
-        if (
-            scan.state != state
-        ):  # `state` is what the reader in the tasks has; if the scan needs another one, its partitions bring it
+        # `state` is what the reader in the tasks has. If this scan needs another one, its partitions bring it.
+        if scan.state != state:
             for partition in partitions:
                 partition.state = scan.state
         return partitions
