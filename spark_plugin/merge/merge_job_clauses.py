@@ -183,7 +183,8 @@ class _ClauseReader:
         """Return the columns or fields that names refer to: in the table, or, if it may get new ones, in the source."""
         may_be_new = self.evolves and clause.kind != "not matched by source"
         new_names = [name for name in names if may_be_new and self._is_new(split_name(name))]
-        table_names = [name for name in names if name not in new_names]
+        only_in_source = frozenset(new_names)
+        table_names = [name for name in names if name not in only_in_source]
         table_paths = self.analyzer.resolve_assigned(self.target, table_names, self.names.alias, clause.where)
         source_paths = self.analyzer.resolve_assigned(self.source, new_names, (), clause.where)
         paths = dict(zip([*table_names, *new_names], [*table_paths, *source_paths], strict=True))
