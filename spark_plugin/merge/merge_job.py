@@ -225,6 +225,8 @@ class MergeRun:
     source: Source
 
     def run(self) -> DmlResult:
+        """Run the MERGE with the cached source: choose the files that may matter, tell the commit on which rows it depends, and
+        run the jobs that change rows."""
         # If a match may change nothing, only a query can find rows that match several times; see _check_matches.
         may_change_nothing = not only_inserts(self.merge.clauses) and not changes_every_match(self.merge.clauses)
         facts = source_facts(self.merge, self.source, ask_unique=may_change_nothing)
@@ -236,7 +238,10 @@ class MergeRun:
         if reads_table(self.merge.source, self.target.table):
             dml.transaction.read_rows()  # the source may have read any row of the table
         elif changes_every_match(self.merge.clauses) or not self.merge.of_kind("not matched"):
-            dml.transaction.only_deleted_rows_matter()  # otherwise a row that stays may be why another row is not inserted
+            # Rows that the MERGE does not change have no effect on it, so other writers may delete them in the meantime. In a
+            # MERGE with inserts and unchanged matches they have: such a match is why the row of the source is not inserted.
+            dml.transaction.only_deleted_rows_matter()
+        # A row may reach the jobs several times, once for each match. That is an error unless the row is only deleted.
         dml.repeats = Repeats.IGNORED if deletes_all_matches(self.merge.clauses) else Repeats.AMBIGUOUS
         return run_changes(self.target, self._changed_rows(target_rows, facts), self._parameters(), self._metrics(facts))
 

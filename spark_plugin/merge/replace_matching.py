@@ -130,6 +130,8 @@ class _Request:
 
 
 def _checked_changes(snapshot: Snapshot, schema: DeltaSchema, request: WriteRequest, same_types: bool) -> DefinitionChanges:
+    """Return the changes of the table's definition that an overwrite makes. Raises the errors of its checks, and with same_types
+    SchemaMismatchError for a column of another type than the table's."""
     if same_types and not request.merge_schema:
         check_same_types(snapshot.schema, schema)
     return plan_change(snapshot, schema, request).changes
@@ -161,6 +163,8 @@ def _clearer_error(error: AnalysisException | DeltaError) -> DeltaError | None:
 
 @dataclass(frozen=True)
 class _ReplaceRun(MergeRun):
+    """One run of the overwrite, as the MERGE that _as_merge makes of it."""
+
     matching: Matching
     request: WriteRequest
 
@@ -181,6 +185,7 @@ class _ReplaceRun(MergeRun):
         return deleted_rows.unionAll(inserted_rows.select(no_address.alias(ROW_ADDRESS), CLAUSE, NEW))
 
     def _parameters(self) -> dict[str, Any]:
+        """Return what the history records, as for any overwrite."""
         schema_parameters = {"canMergeSchema": True} if self.request.merge_schema else {}
         if self.request.partition_overwrite_mode == "dynamic":  # from the session, and without effect here
             schema_parameters["isDynamicPartitionOverwrite"] = True

@@ -144,7 +144,7 @@ _REFUSED = {
 
 @dataclass(frozen=True, slots=True)
 class SchemaTracking:
-    """Where a stream keeps its log of the table's schemas, with which it follows changes of the schema. location: the checkpoint
+    """Where a stream keeps its log of the table's schemas, so that it can follow changes of the schema. location: the checkpoint
     or a directory in it. tracking_id: distinguishes the sources of one query. allowed: the changes that the stream may follow."""
 
     location: str

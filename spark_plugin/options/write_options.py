@@ -221,6 +221,7 @@ def _max_records(options: Mapping[str, str]) -> int | None:
 
 
 def _target_file_bytes(options: Mapping[str, str]) -> int | None:
+    """Return the option targetFileSize in bytes; None if it is not set."""
     text = options.get("targetFileSize")
     if text is None:
         return None

@@ -46,6 +46,8 @@ def predicate_of(text: str) -> tree.Expression:
 
 
 def _expression(value: dict[str, Any]) -> tree.Expression:
+    """Return the expression of a predicate, column or constant in JSON. Raises ValueError for a predicate that is not known, and
+    OverflowError or InvalidOperation for a constant that Python cannot represent."""
     if "column" in value:
         return tree.Column(tuple(value["column"]))
     if "type" in value:

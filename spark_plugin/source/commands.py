@@ -103,6 +103,8 @@ class CommandWriter(BatchWriter):
 
 
 # ---------------------------------------------------------------- the commands
+# Each takes the table's store and the arguments from the JSON, and returns the table's new version unless it says otherwise. It
+# imports what it needs itself, because most processes that import this module run no command, or only one.
 
 
 def _build_table(
@@ -245,6 +247,8 @@ def _drop_feature(store: ObjectStore, *, name: str, truncate_history: bool) -> i
 def _restore(
     store: ObjectStore, *, version: int | None, timestamp: str | None, time_zone: str, ignore_missing_files: bool
 ) -> Any:
+    """Restore a version, or the newest version at or before a time. timestamp: as the user wrote it, in the time zone if it names
+    none. Returns delta_py's Restored."""
     from delta_py.copies.restore import restore
     from delta_py.scan.time_travel import parse_timestamp_ms
 
@@ -268,7 +272,8 @@ def _clone_table(
     replace_table: bool,
     properties: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Make the table at the store a shallow clone of the source."""
+    """Make the table at the store a shallow clone of the source. source: the path of the other table. Returns the clone's version
+    and the metrics of its commit."""
     from delta_py.copies.clone import shallow_clone
     from delta_py.scan.time_travel import parse_timestamp_ms
     from delta_py.snapshot import Snapshot

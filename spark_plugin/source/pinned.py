@@ -217,6 +217,7 @@ class PinnedView:
         return VIEW_SCHEMAS[self.options.view]
 
     def rows(self) -> pa.Table:
+        """Read the rows: one for each commit, or the only one of the detail."""
         if self.options.view == "history":
             return history_rows(self.snapshot.store, self.options.view_limit)
         return detail_rows(self.snapshot)

@@ -53,6 +53,7 @@ class DeltaWriter(PromptTask, BatchWriter):
         return cls(options, None if isinstance(plan, NothingToDo) else plan)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of one task to files. If there is nothing to do, the rows are ignored."""
         if self._state is None:
             return TaskFiles(WrittenFiles())
         context = TaskContext.get()

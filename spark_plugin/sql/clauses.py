@@ -86,6 +86,9 @@ def change_of(words: Words) -> Change | None:
     return change
 
 
+# Each function parses the words after the beginning of its statement.
+
+
 def _delete(words: Words) -> Change:
     table = TableName(words.name())
     alias = _alias(words, "WHERE")

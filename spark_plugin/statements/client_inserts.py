@@ -153,8 +153,8 @@ def partition_spec(words: Words) -> tuple[dict[str, str | None], tuple[str, ...]
 
 
 def _partition_value(words: Words) -> str | None:
-    """Return the constant as the text that Spark makes of it, for example 7 for 007. Raises SyntaxFault for a constant of which
-    Spark may make another text than this module."""
+    """Return the constant as the text that Spark makes of it, for example 7 for 007. Raises SyntaxFault if
+    Spark may make another text of the constant than this module."""
     for word in ("TRUE", "FALSE"):
         if words.take(word):
             return word.lower()

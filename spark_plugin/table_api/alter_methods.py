@@ -116,6 +116,7 @@ def _check_keys(entries: Mapping[str, Any], allowed_keys: frozenset[str]) -> Non
 
 
 def _type_of(type_argument: Any) -> spark_types.DataType:
+    """Return a type that the caller gave as DDL or as a DataType. Raises TypeError for anything else."""
     if not isinstance(type_argument, str | spark_types.DataType):
         wrong_type("Column data type must be str or DataType.", [type_argument])
     return spark_types.DataType.fromDDL(type_argument) if isinstance(type_argument, str) else type_argument
