@@ -79,7 +79,8 @@ def _run_at_table(spark: SparkSession) -> AtTable:
 
 
 def _read_footers(spark: SparkSession, reading: FooterReading, files: pa.Table) -> pa.Table:
-    """Return the footers of the files: read here if they are few, and otherwise in tasks."""
+    """Return the footers of the files. If the files are few, no tasks are used. reading: which statistics are read, and the
+    store."""
     if files.num_rows <= _FILES_PER_TASK:
         return at_table(spark, partial(read_here, reading, files))
     parts = [_compact_copy(part) for part in parts_of(files, _FILES_PER_TASK)]

@@ -95,7 +95,8 @@ class MergeRows:
         return frozenset(self._generated) - frozenset(self.assigned_generated)
 
     def new_row(self, clause: ResolvedClause) -> Column:
-        """Return the struct of the new row. A generated column that another clause assigns, but not this one, is null in it."""
+        """Return the struct of the new row that an update or insert makes. A generated column that another clause assigns, but
+        not this one, is null in it; with_generated computes it later."""
         values = dict(clause.assigned_values)
         if clause.action == "update":
             values.update(self._defaults(clause.defaults))
@@ -107,6 +108,7 @@ class MergeRows:
         assigned_names = {path[0] for path in values}
         defaults = [f.name for f in self._delta_schema.fields if DEFAULT in f.metadata and f.name not in assigned_names]
         values.update(self._defaults(defaults))
+        # An insert has no current row from which columns without a value could keep their values.
         return F.struct(*self._store_assignment.updated(self.schema, lambda _: None, values, self._left_out_columns))
 
     def _defaults(self, names: Sequence[str]) -> dict[Path, AssignedValue]:

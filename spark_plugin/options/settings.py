@@ -104,8 +104,9 @@ def storage_settings(spark: Any, path: str | None) -> dict[str, str]:
 
 
 def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) -> str:
-    """Return the option SESSION of a read of a path. Settings that a server hides are left out. tracks_schema: the read is a
-    stream with a log of schemas, whose settings have names that end in a number of the stream."""
+    """Return the option SESSION of a read of a path. Settings that a server hides are left out, and so are the tokens of
+    registered catalogs: others may see options (registered_catalogs.py). tracks_schema: the read is a stream with a log of
+    schemas, whose settings have names that end in a number of the stream."""
     settings = _Settings(spark)
     allowed_changes = settings.beginning_with(ALLOW_CONFS) if tracks_schema else {}
     parts = read_part(settings.values_of(READ_SETTINGS), adapter_of(spark).default_parallelism())
@@ -113,7 +114,8 @@ def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) 
 
 
 def write_settings(spark: Any, path: str | None) -> str:
-    """Return the option SESSION of a write to a path."""
+    """Return the option SESSION of a write to a path. As in read_settings, it has no tokens of registered catalogs, because
+    others may see options (registered_catalogs.py)."""
     settings = _Settings(spark)
     parts = write_part({**settings.values_of((TIME_ZONE, *WRITE_SETTINGS)), **settings.beginning_with(PROPERTY_DEFAULTS)})
     return as_option({**parts, STORAGE: settings.storage(path, {}) or None})

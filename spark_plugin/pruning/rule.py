@@ -114,6 +114,7 @@ def install(spark: SparkSession, *formats: str) -> bool:
             rule.offerMetadata(metadata_schema())
             rule.setLimits(*read_limits.for_the_rule())
             internals.add_optimizer_rule(rule)
+            # The changed source asks the driver's own Python, instead of a worker, to plan and commit writes.
             internals.change_source("pydelta", rule.askingDriver)
         for name in formats or ("pydelta",):
             rule.addFormat(name)

@@ -386,9 +386,9 @@ class Words:
     def _has_value(self) -> bool:
         """Return whether the word after the colon here names a parameter that has a value. Otherwise a column may have a name
         that is a keyword of Spark."""
-        named = self._args if isinstance(self._args, Mapping) else {}
+        values_by_name = self._args if isinstance(self._args, Mapping) else {}
         token = self._tokens[self._next + 1] if self.remaining_count > 1 else None
-        return token is not None and self.text[token.start : token.end + 1].strip("`") in named
+        return token is not None and self.text[token.start : token.end + 1].strip("`") in values_by_name
 
     def _parameter_sql(self) -> str:
         """Return the value of the parameter here as a constant of SQL, and move on past the parameter."""
@@ -421,13 +421,13 @@ class Words:
                 self.fault("there is no value for this parameter")
             self._next += 1
             return values[number]
-        named = self._args if isinstance(self._args, Mapping) else {}
+        values_by_name = self._args if isinstance(self._args, Mapping) else {}
         self.expect(":")
         name = self.part()
-        if name not in named:
+        if name not in values_by_name:
             self._next -= 2  # back to the colon, where the parameter begins
             self.fault("there is no value for this parameter")
-        return named[name]
+        return values_by_name[name]
 
 
 _WORDS_OF_VALUES = {"NULL": None, "TRUE": True, "FALSE": False}

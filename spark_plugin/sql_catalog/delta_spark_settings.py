@@ -38,14 +38,14 @@ def drop_settings_of_delta_spark(spark: Any) -> None:
     nothing if delta-spark is loaded."""
     if is_loaded(spark):
         return
-    names = settings_without_jar(_settings(spark))
-    if not names:
+    settings = settings_without_jar(_settings(spark))
+    if not settings:
         return
-    has_catalog = replace_catalog_of_delta_spark(spark)
+    was_replaced = replace_catalog_of_delta_spark(spark)
     _log.warning(
         "This session has settings of delta-spark, but not its jar: %s. Remove them where the session is made.%s",
-        ", ".join(f"{name}={value}" for name, value in names.items()),
-        " Until then pydelta's catalog replaces delta-spark's in it." if has_catalog else "",
+        ", ".join(f"{name}={value}" for name, value in settings.items()),
+        " Until then pydelta's catalog replaces delta-spark's in it." if was_replaced else "",
     )
 
 

@@ -188,6 +188,7 @@ def _with_replaced_rows(spark: SparkSession, table: _Table, insert: ParsedInsert
     if setting.lower() == "dynamic" and len(insert.values) < len(table.partition_columns):
         return replace(save, mode="overwrite").with_options(partitionOverwriteMode="dynamic")
     if not insert.values:
+        # The option keeps the session's mode `dynamic` from applying, for example to a table without partitions.
         return replace(save, mode="overwrite").with_options(partitionOverwriteMode="static")
     return named_tables.overwriting_where(save, path, F.expr(_static_partition(table, insert)))
 

@@ -87,6 +87,7 @@ class PinnedStream:
         Raises the errors of open_tracker if the stream has a log of schemas."""
         options = self.options
         tracking = options.tracking
+        # Without a log of schemas the columns of the stream are fixed, so the source must begin with a version that has them.
         return StreamSource(
             self._newest_snapshot(requires_same_columns=tracking is None),
             StreamOptions(
