@@ -114,8 +114,8 @@ def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOption
         _refuse_matching(known_options)
     path = single_path(known_options)
     txn_app_id, txn_version = _transaction(known_options)
-    flag(known_options, "optimizeWrite")  # the patched method used it before Spark divided the rows into tasks
-    statement = json.loads(known_options.get(AS_SELECT, "{}"))
+    flag(known_options, "optimizeWrite")  # only checked: the patched method used it before Spark divided the rows into tasks
+    statement = json.loads(known_options.get(AS_SELECT, "{}"))  # what an AS SELECT statement says about its table; else empty
     request = WriteRequest(
         mode=mode,
         partition_by=_json_names(known_options, PARTITION_BY),

@@ -59,9 +59,10 @@ def open_target(path: str, options: StorageOptions, command: str) -> CommandTarg
 
 def target_of_write(options: Mapping[str, str]) -> CommandTarget | CatalogObject:
     """Return the target of a write that is a command, from its options."""
-    lowercase_options = without_storage(options)
-    storage, name = storage_options(options, storage_of_session(lowercase_options)), json.loads(options[COMMAND])["name"]
-    return open_target(single_path(lowercase_options), storage, name)
+    write_options = without_storage(options)
+    storage = storage_options(options, storage_of_session(write_options))
+    command = json.loads(options[COMMAND])["name"]
+    return open_target(single_path(write_options), storage, command)
 
 
 def carry_out(target: CommandTarget | CatalogObject, name: str, arguments: Mapping[str, Any]) -> Any:

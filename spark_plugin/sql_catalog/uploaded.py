@@ -64,9 +64,10 @@ def _install(spark: Any) -> None:
         set_catalog(spark, "pydelta", PATH_CATALOG)
         spark_sql(spark, "SHOW TABLES IN pydelta").collect()
     except Exception:
-        spark.conf.unset(catalog_conf("pydelta"))
+        spark.conf.unset(catalog_conf("pydelta"))  # the session has no such catalog if its class cannot be loaded
         raise
     set_catalog(spark, "spark_catalog", TABLES_CATALOG)
+    # The uploaded classes have noted whether the server has delta-spark, which then handles the name `delta`.
     if _has_delta_names(spark) and conf(spark, NOTED_BY_CLASSES_CONF) == "false":
         set_catalog(spark, DELTA, PATH_CATALOG)
     unity_names.install(spark)
