@@ -215,7 +215,7 @@ def confs_of_session(options: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def storage_of_session(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the session's settings for stores: see session_storage in storage.py."""
+    """Return the session's settings for the store of the path, by the names of StorageOptions, from the option SESSION."""
     storage: dict[str, str] = json.loads(options.get(SESSION, "{}")).get(STORAGE, {})
     return storage
 

@@ -173,7 +173,8 @@ _CONNECTORS: Mapping[StoreKind, Callable[[Mapping[str, str], Address], dict[str,
 
 
 def _of_log_store(confs: Mapping[str, str], path: str) -> dict[str, str]:
-    """If delta-spark decides commits in DynamoDB, pydelta must decide them there too."""
+    """Return the options of the DynamoDB table in which delta-spark's log store decides commits, because pydelta must decide them
+    there too. Empty if the session does not use that log store for the path."""
     if confs.get(f"spark.delta.logStore.{scheme_of(path)}.impl") != _DYNAMODB:
         return {}
     return {

@@ -65,8 +65,9 @@ def without_other_servers(session: Mapping[str, str], call: Mapping[str, str]) -
 
 
 def with_registered(options: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of a read or write, with the token of the server that the path names. settings: of catalogs that the
-    session has registered, by their whole names."""
+    """Return the options of a read or write, with the token of the server that the path names in the option SESSION. settings: of
+    catalogs that the session has registered, by their whole names. Other tokens in SESSION are removed; the options are unchanged
+    if no registered catalog has this server."""
     path = next((value for name, value in options.items() if name.lower() == "path"), "")
     catalog_options = server_options(settings, path) if settings and is_name_in_catalog(path) else {}
     if not catalog_options:

@@ -52,7 +52,8 @@ def create_schema(url: str, options: StorageOptions, comment: str | None = None)
 
 
 def drop_schema(url: str, options: StorageOptions, *, with_tables: bool = False) -> None:
-    """with_tables: drop the schema's tables too; without it the catalog refuses to drop a schema that has tables."""
+    """Drop a schema. with_tables: drop the schema's tables too; without it the catalog refuses to drop a schema that has
+    tables."""
     listing, schema = _listing(url, options)
     listing.drop_schema(_required_schema(schema, url), with_tables=with_tables)
 

@@ -153,8 +153,8 @@ def partition_spec(words: Words) -> tuple[dict[str, str | None], tuple[str, ...]
 
 
 def _partition_value(words: Words) -> str | None:
-    """Return the constant as the text that Spark makes of it, for example 7 for 007. Raises SyntaxFault if
-    Spark may make another text of the constant than this module."""
+    """Return the constant as the text that Spark makes of it, for example 7 for 007. Raises SyntaxFault if Spark may make another
+    text of the constant than this module."""
     for word in ("TRUE", "FALSE"):
         if words.take(word):
             return word.lower()
@@ -228,8 +228,8 @@ def _with_text_before(query: WrittenQuery, text_before: str) -> WrittenQuery:
 
 
 def _at_query(words: Words) -> bool:
-    """Return whether a query begins here, with or without parentheses. A column in a list may have the name of such a word: then
-    a comma or the end of the list follows."""
+    """Return whether a query begins here, with or without parentheses. In a list of columns a column may have the name of a word
+    in _QUERIES: then a comma or the end of the list follows."""
     ahead = 0
     while words.at("(", ahead=ahead):
         ahead += 1
