@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A task takes about as long to start as it takes to read the footers of this many files.
-_FILES_A_TASK = 200
+# How many files a task reads the footers of. A task takes about as long to start as it takes to read so many footers.
+_FILES_PER_TASK = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,11 @@ class ParquetSource:
 
 
 def run_convert(spark: SparkSession, source: ParquetSource) -> Converted:
-    """Raises the same errors as delta_py's convert, as Spark errors."""
+    """Make the source a Delta table. Returns its version, which is None if it was a Delta table before. Raises the same errors as
+    delta_py's convert, as Spark errors."""
     with as_spark_raises(), active(spark):
         read = partial(_read_footers, spark)
-        return convert(source.place.open_store(spark), source.request, read, _runner(spark))
+        return convert(source.place.open_store(spark), source.request, read, _run_at_table(spark))
 
 
 def run_parquet_clone(
@@ -62,14 +63,15 @@ def run_parquet_clone(
             replace_table=arguments["replace_table"],
             properties=arguments["properties"],
             read=partial(_read_footers, spark),
-            run_at_table=_runner(spark),
+            run_at_table=_run_at_table(spark),
         )
     refresh_cached(spark, None, target.url)
     return clone
 
 
-def _runner(spark: SparkSession) -> AtTable:
+def _run_at_table(spark: SparkSession) -> AtTable:
     """Return the function with which delta_py runs its steps where the table is."""
+
     def run_at_table(step: Callable[[], T], *, once: bool = False) -> T:
         return at_table(spark, step, once=once)
 
@@ -77,13 +79,15 @@ def _runner(spark: SparkSession) -> AtTable:
 
 
 def _read_footers(spark: SparkSession, reading: FooterReading, files: pa.Table) -> pa.Table:
-    """Return the footers of the files: read here if they are few, and otherwise in tasks."""
-    if files.num_rows <= _FILES_A_TASK:
+    """Return the footers of the files. If the files are few, no tasks are used. reading: which statistics are read, and the
+    store."""
+    if files.num_rows <= _FILES_PER_TASK:
         return at_table(spark, partial(read_here, reading, files))
-    parts = [_copied(part) for part in parts_of(files, _FILES_A_TASK)]
+    parts = [_compact_copy(part) for part in parts_of(files, _FILES_PER_TASK)]
     return pa.concat_tables(in_tasks(spark, parts, partial(read_footers, reading)))
 
 
-def _copied(part: pa.Table) -> pa.Table:
-    """Return a copy: a slice would travel together with the whole table that it was cut from."""
+def _compact_copy(part: pa.Table) -> pa.Table:
+    """Return a copy of a slice that has only the slice's rows. The slice itself would be pickled together with the whole table
+    that it was cut from."""
     return part.take(pa.array(range(part.num_rows)))

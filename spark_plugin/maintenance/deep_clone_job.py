@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# The most bytes and files that one task copies.
 _TASK_BYTES, _TASK_FILES = 256 * 1024 * 1024, 200
 
 
 def run_deep_clone(spark: SparkSession, source: TablePath, target: TablePath, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """arguments: version, timestamp, time_zone, replace_table, properties, as in the command for shallow clones. Returns the
-    clone's version and the metrics of its commit."""
+    """Copy a version of a table with all its files to the target. arguments: version, timestamp, time_zone, replace_table,
+    properties, as in the command for shallow clones. Returns the clone's version and the metrics of its commit."""
     source_store, target_store = source.open_store(spark), target.open_store(spark)
     timestamp = arguments["timestamp"]
     timestamp_ms = None if timestamp is None else parse_timestamp_ms(timestamp, arguments["time_zone"])
@@ -51,6 +52,7 @@ def run_deep_clone(spark: SparkSession, source: TablePath, target: TablePath, ar
 
 
 def _copy_in_tasks(spark: SparkSession, source: ObjectStore, target: ObjectStore, copies: Sequence[Copy]) -> None:
+    """Copy the files, and show the bytes as progress of the command."""
     with part(minimum_bytes(copies), "bytes"):
         in_tasks(spark, list(_groups(copies)), copier(source, target))
 

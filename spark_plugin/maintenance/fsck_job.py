@@ -25,10 +25,8 @@ _TYPES = {pa.string(): StringType(), pa.int64(): LongType(), pa.bool_(): Boolean
 FAULTS = StructType([StructField(f.name, _TYPES[f.type]) for f in FAULT_SCHEMA])
 
 
-def run_fsck(
-    spark: SparkSession, table: TablePath, *, dry_run: bool, allow_data_loss: bool, check_data: bool
-) -> DataFrame:
-    """Do the same as DeltaTable.fsck."""
+def run_fsck(spark: SparkSession, table: TablePath, *, dry_run: bool, allow_data_loss: bool, check_data: bool) -> DataFrame:
+    """Run DeltaTable.fsck: return one row for each fault, with the columns FAULTS."""
     with as_spark_raises(), active(spark), progress("FSCK", "bytes" if check_data else "files"):
         store = table.open_store(spark)
         step = partial(fsck, store, dry_run=dry_run, allow_data_loss=allow_data_loss, check_data=check_data)
@@ -38,9 +36,10 @@ def run_fsck(
 
 @progress("RESTORE", "files")
 def run_restore_check(spark: SparkSession, table: TablePath, target: int | str) -> DataFrame:
-    """Return the missing or damaged files of a version, or of the newest version at or before a time as text."""
+    """Return the missing or damaged files that a RESTORE would need, without restoring. target: a version, or a time as text,
+    which stands for the newest version at or before it."""
     with as_spark_raises(), active(spark):
         zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
-        past = {"version": target} if isinstance(target, int) else {"timestamp_ms": parse_timestamp_ms(target, zone)}
-        faults = at_table(spark, partial(restore_faults, table.open_store(spark), **past))
+        version = {"version": target} if isinstance(target, int) else {"timestamp_ms": parse_timestamp_ms(target, zone)}
+        faults = at_table(spark, partial(restore_faults, table.open_store(spark), **version))
     return to_frame(spark, faults, FAULTS)

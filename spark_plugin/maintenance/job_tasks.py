@@ -1,4 +1,9 @@
-"""The functions of the tasks. Each new worker process imports this module and its imports, so it has only what tasks need."""
+"""The functions that the tasks of OPTIMIZE and of deep clones run. Each new worker process imports this module and its imports,
+so it has only what tasks need.
+
+OPTIMIZE rewrites bins: groups of files whose rows go into the same new files. If the rows are sorted, a shuffle brings the rows
+of each new file into one task. They travel in pieces, PIECES for each file, and each piece is a range of the order.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +36,11 @@ from spark_plugin.tasks.tcp_nodelay import answer_promptly
 Batches = Iterable[pa.RecordBatch]
 
 SHARE, PIECE, ROWS, FILE, ANSWER = "share", "piece", "rows", "file", "answer"
+"""Columns of the rows that tasks get and return; see row_splitter and piece_writer."""
 
 
 def copier(source: ObjectStore, target: ObjectStore) -> Callable[[Sequence[Copy]], int]:
-    """Return a function that copies files of one table to another."""
+    """Return a function that copies files of one table to another, and returns how many it copied."""
 
     def run(copies: Sequence[Copy]) -> int:
         copy_files(source, target, copies)
@@ -54,6 +60,7 @@ def bin_compactor(rewrite: Rewrite) -> Callable[[Sequence[ScanFile]], WrittenFil
 
 def bin_sampler(arrangement: Arrangement) -> Callable[[SampledBin], pa.Table]:
     """Return a function that reads a sample of the columns that define the order of a bin's rows."""
+
     def run(part: SampledBin) -> pa.Table:
         return sample_columns(part.files, arrangement, part.every)
 
@@ -87,9 +94,10 @@ def piece_writer(arrangement: Arrangement) -> Callable[[Batches], Iterator[pa.Re
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         """Write one file of each group of pieces that follow each other."""
         answer_promptly()
+        # Pairs of FILE and ROWS; PIECE, between them, has only sorted them.
         rows = (row for batch in batches for row in zip(batch.column(0).to_pylist(), batch.column(2), strict=True))
-        for file, of_file in groupby(rows, key=lambda row: row[0]):
-            pieces = (from_bytes(data.as_buffer()) for _, data in of_file)
+        for file, rows_of_file in groupby(rows, key=lambda row: row[0]):
+            pieces = (from_bytes(data.as_buffer()) for _, data in rows_of_file)
             written = write_pieces(pieces, arrangement, task=file)
             yield pa.record_batch({FILE: pa.array([file], pa.int32()), ANSWER: pa.array([to_text(written)], pa.string())})
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def run_layout(spark: SparkSession, table: TablePath, columns: Sequence[str]) -> DataFrame:
-    """Do the same as DeltaTable.layout."""
+    """Run DeltaTable.layout: return one row for each column. columns: empty for all that may have statistics."""
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
         layout = at_table(spark, partial(_layout, store, tuple(columns) or None, filtered_columns(spark, store)))
@@ -34,16 +34,18 @@ def run_layout(spark: SparkSession, table: TablePath, columns: Sequence[str]) ->
 
 
 def filtered_columns(spark: SparkSession, store: ObjectStore) -> Counter[Path]:
-    """Return how many scans of this session compared each column of the table."""
-    # Users write a path in several ways. It is the table's if nothing remains after its beginning, the table's root, is removed.
-    counts_by_path: Counter[Path] = Counter()
-    tables = compared_columns(spark)
-    below_root = pc.replace_substring_regex(pa.array([f"{path}/" for path in tables], pa.string()), below(store.root), "")
-    for path_below, counts in zip(below_root.to_pylist(), tables.values(), strict=True):
-        if not path_below:
-            counts_by_path.update(counts)
-    return counts_by_path
+    """Return how many scans of this session compared each column of the table with constants, by the path of the column."""
+    # Users write a table's path in several ways. It is this table's if nothing remains after the table's root is removed.
+    total_counts: Counter[Path] = Counter()
+    counts_by_table = compared_columns(spark)
+    table_paths = pa.array([f"{path}/" for path in counts_by_table], pa.string())
+    remaining_paths = pc.replace_substring_regex(table_paths, below(store.root), "").to_pylist()
+    for remaining_path, counts in zip(remaining_paths, counts_by_table.values(), strict=True):
+        if not remaining_path:
+            total_counts.update(counts)
+    return total_counts
 
 
 def _layout(store: ObjectStore, columns: Sequence[str] | None, filtered: Counter[Path]) -> pa.Table:
+    """Return the layout of the newest version. columns: None for all. filtered: from filtered_columns."""
     return table_layout(Snapshot.load(store), columns, filtered)

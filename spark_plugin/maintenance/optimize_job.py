@@ -1,5 +1,7 @@
 """OPTIMIZE as Spark jobs: for each batch of bins one task per bin. If rows are sorted, a sample and a shuffle.
 
+A bin is a group of files whose rows go into the same new files: into one file, or into several if the rows are sorted.
+
     frame = run_optimize(spark, table, predicate)      # one row: path, metrics
 
 delta_py/optimize/optimize.py decides which files become one, and commits them, where the table is: on the driver, or over Spark
@@ -73,9 +75,10 @@ CHECK_Z_ORDER_STATS = "spark.databricks.delta.optimize.zorder.checkStatsCollecti
 MIN_CUBE_SIZE = "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.threshold"
 TARGET_CUBE_SIZE = "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize"
 
-_SHARES = StructType([StructField(SHARE, BinaryType())])
-_SPLIT = StructType([StructField(FILE, IntegerType()), StructField(PIECE, IntegerType()), StructField(ROWS, BinaryType())])
-_WRITTEN = StructType([StructField(FILE, IntegerType()), StructField(ANSWER, StringType())])
+# The rows that tasks get and return: see row_splitter and piece_writer in job_tasks.py.
+_SHARE_SCHEMA = StructType([StructField(SHARE, BinaryType())])
+_PIECE_SCHEMA = StructType([StructField(FILE, IntegerType()), StructField(PIECE, IntegerType()), StructField(ROWS, BinaryType())])
+_ANSWER_SCHEMA = StructType([StructField(FILE, IntegerType()), StructField(ANSWER, StringType())])
 
 
 def run_optimize(
@@ -87,8 +90,10 @@ def run_optimize(
     z_order: tuple[str, ...] = (),
     full: bool = False,
 ) -> DataFrame:
-    """predicate: SQL over partition columns; None for the whole table. kind: as in delta_py's optimize. z_order: columns that
-    define the order of the rows. full: as in OptimizeRequest. Raises the same as delta_py's optimize, as Spark errors."""
+    """Run OPTIMIZE or REORG. Returns one row: path, metrics. predicate: SQL over partition columns; None for the whole table.
+    kind: the kind of rewrite, such as Purge for REORG; None for OPTIMIZE. z_order: columns that define the order of the rows;
+    empty for none. full: also cluster files that are already clustered. Raises the same as delta_py's optimize, as Spark
+    errors."""
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
         request = replace(_request(spark, predicate), z_order=z_order, full=full)
@@ -108,48 +113,52 @@ class SparkBinWriters:
         self._spark = spark
 
     def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
+        """Write the rows of each bin to one file. Returns the files in the order of the bins."""
         with delete_files_on_failure(rewrite.state, partial(abandon, self._spark)):
             return in_tasks(self._spark, bins, bin_compactor(rewrite))
 
     def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> list[pa.Table]:
-        """Return the sample of each bin. A bin has one task for each share of its files; shares are paired with its number."""
-        shares = [
-            (number, SampledBin(share, part.every))
-            for number, part in enumerate(bins)
-            for share in file_shares(part.files, tasks_worth_while(self._spark))
+        """Return the sample of each bin; an empty table for a bin without rows. One task reads one share of a bin's files."""
+        numbered_shares = [
+            (number, SampledBin(share, sampled_bin.every))
+            for number, sampled_bin in enumerate(bins)
+            for share in file_shares(sampled_bin.files, tasks_worth_while(self._spark))
         ]
-        samples = in_tasks(self._spark, [share for _, share in shares], bin_sampler(arrangement))
-        parts: list[list[pa.Table]] = [[] for _ in bins]
-        for (number, _), sample in zip(shares, samples, strict=True):
+        samples = in_tasks(self._spark, [share for _, share in numbered_shares], bin_sampler(arrangement))
+        samples_by_bin: list[list[pa.Table]] = [[] for _ in bins]
+        for (number, _), sample in zip(numbered_shares, samples, strict=True):
             if sample.num_rows:
-                parts[number].append(sample)
-        return [pa.concat_tables(part) if part else pa.table({}) for part in parts]
+                samples_by_bin[number].append(sample)
+        return [pa.concat_tables(bin_samples) if bin_samples else pa.table({}) for bin_samples in samples_by_bin]
 
     def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> list[WrittenFiles]:
-        """Split the rows of all bins by file in one shuffle, and write each file in its own task. A bin without an order has no
-        rows."""
-        # The new files of all bins are numbered consecutively: with_rows[i] gets first_files[i] to first_files[i + 1] - 1.
-        with_rows = [(files, order) for files, order in zip(bins, orders, strict=True) if order is not None]
-        first_files = [0, *accumulate(order.file_count for _, order in with_rows)]
+        """Split the rows of all bins by file in one shuffle, and write each file in its own task. Returns the files of each bin.
+        orders: one for each bin; None for a bin without rows."""
+        bins_with_rows = [(files, order) for files, order in zip(bins, orders, strict=True) if order is not None]
+        # The new files of all bins are numbered consecutively: bins_with_rows[i] gets first_files[i] to first_files[i + 1] - 1.
+        first_files = [0, *accumulate(order.file_count for _, order in bins_with_rows)]
+        file_count = first_files[-1]
         shares = [
             (bytearray(pickle.dumps((number, first_files[number], share))),)
-            for number, (files, _) in enumerate(with_rows)
+            for number, (files, _) in enumerate(bins_with_rows)
             for share in file_shares(files, tasks_worth_while(self._spark))
         ]
         if not shares:
             return [WrittenFiles() for _ in bins]
-        split, write = row_splitter(arrangement, [order for _, order in with_rows]), piece_writer(arrangement)
+        split, write = row_splitter(arrangement, [order for _, order in bins_with_rows]), piece_writer(arrangement)
         with delete_files_on_failure(arrangement.rewrite.state, partial(abandon, self._spark)):
-            frame = self._spark.createDataFrame(shares, _SHARES)
-            frame = frame.repartition(len(shares)).mapInArrow(split, _SPLIT)
-            frame = frame.repartitionById(first_files[-1], FILE).sortWithinPartitions(FILE, PIECE)
-            with watched(self._spark, 2 * len(shares) + first_files[-1]):
-                written = {row[FILE]: from_text(row[ANSWER]) for row in frame.mapInArrow(write, _WRITTEN).collect()}
-        parts = iter(
-            WrittenFiles.of_all(written[number] for number in range(first, end) if number in written)
+            frame = self._spark.createDataFrame(shares, _SHARE_SCHEMA)
+            frame = frame.repartition(len(shares)).mapInArrow(split, _PIECE_SCHEMA)
+            frame = frame.repartitionById(file_count, FILE).sortWithinPartitions(FILE, PIECE)
+            with watched(self._spark, 2 * len(shares) + file_count):
+                answers = frame.mapInArrow(write, _ANSWER_SCHEMA).collect()
+                written_by_file = {row[FILE]: from_text(row[ANSWER]) for row in answers}
+        # A file for which the shuffle has no rows is not written.
+        written_by_bin = iter(
+            WrittenFiles.of_all(written_by_file[number] for number in range(first, end) if number in written_by_file)
             for first, end in pairwise(first_files)
         )
-        return [WrittenFiles() if order is None else next(parts) for order in orders]
+        return [WrittenFiles() if order is None else next(written_by_bin) for order in orders]
 
 
 def _request(spark: SparkSession, predicate: str | None) -> OptimizeRequest:
@@ -179,6 +188,7 @@ def _size(spark: SparkSession, name: str) -> int | None:
 
 
 def _ratio(spark: SparkSession, name: str, default: float) -> float:
+    """Return a setting as a number, or the default if it is not set."""
     text = conf(spark, name)
     try:
         return default if text is None else float(text)
@@ -194,6 +204,7 @@ def _illegal(name: str, text: str, expected: str) -> InvalidOptionError:
 
 
 def _struct(**fields: Any) -> StructType:
+    """Return a struct of nullable fields. fields: their types by name."""
     return StructType([StructField(name, data_type, True) for name, data_type in fields.items()])
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run_report(spark: SparkSession, table: TablePath, *, vacuum: bool, check_log: bool) -> Report:
-    """Do the same as DeltaTable.report."""
+    """Make the report of DeltaTable.report. vacuum, check_log: as there."""
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
         request = ReportRequest(vacuum=vacuum, check_log=check_log, filtered=filtered_columns(spark, store))
@@ -28,4 +28,5 @@ def run_report(spark: SparkSession, table: TablePath, *, vacuum: bool, check_log
 
 
 def _facts(store: ObjectStore, request: ReportRequest) -> TableFacts:
+    """Return the facts about the newest version, in the process that can read the table."""
     return gather(Snapshot.load(store), request)

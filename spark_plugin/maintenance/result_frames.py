@@ -11,6 +11,6 @@ if TYPE_CHECKING:
 
 
 def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
-    """schema: of the frame; None for that of the table. Spark stops at two successive batches without rows, so it gets
-    one batch."""
+    """Return the rows as a DataFrame. schema: of the frame; None for that of the Arrow table. Spark stops at two successive
+    batches without rows, so it gets one batch."""
     return spark.createDataFrame(rows.combine_chunks(), schema)

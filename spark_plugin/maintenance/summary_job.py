@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 
 def run_summary(spark: SparkSession, table: TablePath) -> TableSummary:
-    """The newest version; raises nothing. If the table cannot be read, or the session has ended, the summary says why."""
+    """Return a summary of the newest version. Raises nothing: if the table cannot be read, or the session has ended, the summary
+    says why."""
 
     def summarize() -> TableSummary:
+        """Read the table. Raises an error if that is impossible; summary_or_problem puts it into the summary."""
         with active(spark):
             return at_table(spark, partial(_summary, table.open_store(spark), table.name))
 

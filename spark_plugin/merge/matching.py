@@ -1,4 +1,5 @@
-"""Decides which rows of a table match the source of an overwrite: the options replaceUsing and replaceOn.
+"""Decides which rows of a table match the source of an overwrite: the options replaceUsing and replaceOn. An overwrite with one
+of them replaces only the matching rows (replace_matching.py).
 
 matching_of({"replaceusing": "id, day"})      # Matching.using(("id", "day"))
 Matching.on("t.id = s.id", "t")
@@ -41,14 +42,15 @@ class Matching:
     values: Mapping[str, str] | None = None
 
     @classmethod
-    def using(cls, columns: Sequence[str], written: str | None = None) -> Matching:
-        return cls(tuple(columns), ", ".join(columns) if written is None else written, (_TARGET,))
+    def using(cls, columns: Sequence[str], user_text: str | None = None) -> Matching:
+        """user_text: the columns as the user wrote them; None to list the names."""
+        return cls(tuple(columns), ", ".join(columns) if user_text is None else user_text, (_TARGET,))
 
     @classmethod
     def on(cls, condition: str, alias: str | None) -> Matching:
         return cls((), condition, () if alias is None else (alias,))
 
-    def recorded(self) -> dict[str, Any]:
+    def history_parameter(self) -> dict[str, Any]:
         """Return the parameter of the operation that the history records for this matching."""
         return {"replaceUsingCols": f"({self.condition})"} if self.columns else {"replaceOnCond": self.condition}
 
@@ -62,16 +64,15 @@ class Matching:
             return source, F.expr(self.condition) if self.parsed is None else self.parsed
         for name in self.columns:
             for relation, column_names in (("table", columns), ("query", source.columns)):
-                _check_known(name, relation, column_names, case_sensitive=case_sensitive)
-        equal = [F.col(f"{_TARGET}.{_name(name)}") == F.col(f"{_SOURCE}.{_name(name)}") for name in self.columns]
-        return source.alias(_SOURCE), reduce(and_, equal)
+                _check_column_exists(name, relation, column_names, case_sensitive=case_sensitive)
+        quoted_names = [quoted(split_name(name)[0]) for name in self.columns]
+        equalities = [F.col(f"{_TARGET}.{name}") == F.col(f"{_SOURCE}.{name}") for name in quoted_names]
+        return source.alias(_SOURCE), reduce(and_, equalities)
 
 
-def _name(text: str) -> str:
-    return quoted(split_name(text)[0])
-
-
-def _check_known(text: str, relation: str, column_names: Sequence[str], *, case_sensitive: bool) -> None:
+def _check_column_exists(text: str, relation: str, column_names: Sequence[str], *, case_sensitive: bool) -> None:
+    """Raise SchemaMismatchError unless the text names one of the columns. relation: the side that has them, `table` or `query`,
+    for the error."""
     path = split_name(text)
     names = column_names if case_sensitive else [name.lower() for name in column_names]
     if len(path) == 1 and (path[0] if case_sensitive else path[0].lower()) in names:
@@ -104,9 +105,9 @@ def matching_of(options: Mapping[str, str]) -> Matching | None:
     if options.get("partitionoverwritemode", "static").strip().lower() != "static":
         raise _incompatible("partitionOverwriteMode", name, "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING")
     # A new schema replaces all rows, and dataChange=false says that all rows stay the same.
-    for other, wrong in (("overwriteSchema", "true"), ("dataChange", "false")):
-        if options.get(other.lower(), "").strip().lower() == wrong:
-            raise _incompatible(other, name)
+    for other_option, excluded_value in (("overwriteSchema", "true"), ("dataChange", "false")):
+        if options.get(other_option.lower(), "").strip().lower() == excluded_value:
+            raise _incompatible(other_option, name)
     if on is not None:
         return Matching.on(on, options.get("targetalias"))
     assert using is not None

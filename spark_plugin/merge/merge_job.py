@@ -64,12 +64,12 @@ from spark_plugin.schema_conversion import from_spark_schema, to_spark_schema
 AUTO_MERGE_CONF = "spark.databricks.delta.schema.autoMerge.enabled"
 _REPARTITION_CONF = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
 
-# The value of the column CHANGE (task_changes.py) by the action of a clause.
-_CODES = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
+# By the action of a clause, the value of the column CHANGE, which tells tasks what happens to a row (task_changes.py).
+_CHANGES_BY_ACTION = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
 # Where the rows of the source are cached; with a second copy after the first was lost.
 _LEVELS = (StorageLevel.MEMORY_AND_DISK, StorageLevel.MEMORY_AND_DISK_2, StorageLevel.MEMORY_AND_DISK_2)
 # Spark's messages for cached rows of the source that are lost, by condition or by text.
-_LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \S+ not found")
+_LOST_ROWS = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \S+ not found")
 
 
 def merge(
@@ -106,20 +106,21 @@ def run_with_cached_source(run: Callable[[StorageLevel], DmlResult]) -> DmlResul
             return run(level)
         except (PySparkException, Py4JJavaError) as error:
             # An error of pydelta can be a PySparkException too (exceptions.py), and is not about lost rows.
-            if isinstance(error, DeltaError) or not _LOST.search(str(error)):
+            if isinstance(error, DeltaError) or not _LOST_ROWS.search(str(error)):
                 raise
-            lost = error
+            last_error = error
     raise UnsupportedOperationError(
         f"The rows of the source, which the executors keep meanwhile, were lost {len(_LEVELS)} times. Nothing was changed. "
         "Write the source to a table, and take it from that.",
         error_class="DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY",
         sql_state="25000",
-    ) from lost
+    ) from last_error
 
 
 @dataclass(frozen=True)
 class MergeRequest:
-    """A MERGE as the caller requested it."""
+    """A MERGE as the caller requested it. alias: the target's name in conditions and values. evolves: columns that only the
+    source has are added to the table."""
 
     spark: SparkSession
     table: TablePath
@@ -146,6 +147,7 @@ class MergeRequest:
         return cls(spark, table, alias, source, condition, clauses, evolves)
 
     def run(self, level: StorageLevel) -> DmlResult:
+        """Run the MERGE. level: where Spark caches the source."""
         with self._open() as (target, resolved, rows), cached_source(resolved, level) as source:
             return MergeRun(target, resolved, rows, source).run()
 
@@ -166,6 +168,7 @@ class MergeRequest:
             yield target, resolved, rows
 
     def _check_columns(self, snapshot: Snapshot) -> None:
+        """Raise SchemaMismatchError for a table without columns that the merge cannot get."""
         if not snapshot.schema.fields and not self.evolves:
             raise SchemaMismatchError(
                 "Cannot MERGE INTO a table without columns. Nothing was changed. Add columns first, or use schema evolution.",
@@ -174,6 +177,7 @@ class MergeRequest:
             )
 
     def _resolve(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
+        """Resolve the condition and the clauses. frame: stands for the target. columns: the names of the table's columns."""
         return ResolvedMerge.of(frame, columns, self.source, self.condition, self.clauses, evolves=self.evolves, alias=self.alias)
 
     def _definition_changes(self, snapshot: Snapshot) -> DefinitionChanges:
@@ -198,8 +202,8 @@ def _with_texts_cast(source_columns: StructType, table_columns: StructType) -> S
     numbers, times and bytes of the table; columns of other types are unchanged."""
     fields = []
     for f in source_columns.fields:
-        column, kind = table_columns.find(f.name), f.data_type
-        table_type = None if column is None else column.data_type
+        table_column, kind = table_columns.find(f.name), f.data_type
+        table_type = None if table_column is None else table_column.data_type
         if isinstance(kind, StructType) and isinstance(table_type, StructType):
             kind = _with_texts_cast(kind, table_type)
         elif kind == STRING and table_type is not None and (is_numeric(table_type) or table_type in (*DATETIME, BINARY)):
@@ -213,24 +217,31 @@ def _with_texts_cast(source_columns: StructType, table_columns: StructType) -> S
 
 @dataclass(frozen=True)
 class MergeRun:
+    """One run of a MERGE. merge: the condition and the clauses, resolved. rows: makes the new rows. source: as it is cached."""
+
     target: Target
     merge: ResolvedMerge
     rows: MergeRows
     source: Source
 
     def run(self) -> DmlResult:
-        # Whether a match may change nothing. Only a query can then find rows that match several times; see _check_matches.
-        conditional = not only_inserts(self.merge.clauses) and not changes_every_match(self.merge.clauses)
-        facts = source_facts(self.merge, self.source, ask_unique=conditional)
+        """Run the MERGE with the cached source: choose the files that may matter, tell the commit on which rows it depends, and
+        run the jobs that change rows."""
+        # If a match may change nothing, only a query can find rows that match several times; see _check_matches.
+        may_change_nothing = not only_inserts(self.merge.clauses) and not changes_every_match(self.merge.clauses)
+        facts = source_facts(self.merge, self.source, ask_unique=may_change_nothing)
         target_rows = self._matching_rows(facts)
-        if target_rows is not None and conditional and not facts.unique:
+        if target_rows is not None and may_change_nothing and not facts.unique:
             self._check_matches(target_rows)
         dml = self.target.dml
         dml.only_inserts = only_inserts(self.merge.clauses)
         if reads_table(self.merge.source, self.target.table):
             dml.transaction.read_rows()  # the source may have read any row of the table
         elif changes_every_match(self.merge.clauses) or not self.merge.of_kind("not matched"):
-            dml.transaction.only_deleted_rows_matter()  # otherwise a row that stays may be why another row is not inserted
+            # Rows that the MERGE does not change have no effect on it, so other writers may delete them in the meantime. In a
+            # MERGE with inserts and unchanged matches they have: such a match is why the row of the source is not inserted.
+            dml.transaction.only_deleted_rows_matter()
+        # A row may reach the jobs several times, once for each match. That is an error unless the row is only deleted.
         dml.repeats = Repeats.IGNORED if deletes_all_matches(self.merge.clauses) else Repeats.AMBIGUOUS
         return run_changes(self.target, self._changed_rows(target_rows, facts), self._parameters(), self._metrics(facts))
 
@@ -240,35 +251,39 @@ class MergeRun:
         return PlannedChange(self._changed_rows(self._matching_rows(facts), facts), self._parameters())
 
     def _changed_rows(self, target_rows: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
-        """Return the rows in the form that run_changes takes."""
-        decided = self._decided(target_rows, facts)
-        return None if decided is None else self._arranged(self.rows.with_generated(self._changed(decided)), facts)
+        """Return the changed rows, with the columns that write_changes takes in a task (task_changes.py); None if no row can
+        change. target_rows: the target's rows that matter; None if there are none."""
+        joined_rows = self._rows_to_change(target_rows, facts)
+        if joined_rows is None:
+            return None
+        return self._grouped_by_partition(self.rows.with_generated(self._with_task_columns(joined_rows)), facts)
 
-    def _decided(self, target_rows: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
+    def _rows_to_change(self, target_rows: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
         """Return ROW_ADDRESS (unless `target_rows` is None), the number of the clause that applies, and NEW if clauses make rows;
         None if no row can change."""
         if target_rows is None and not self.merge.of_kind("not matched"):
             return None
         if not analyzer_of(self.target.spark).binds_columns:
             return MergeScopes(self.target, self.merge, self.rows, self.source).changed(target_rows)
-        joined = self._unmatched() if target_rows is None else join(self.merge, self.source, target_rows, facts)
-        matched = joined.columns.count(ROW_ADDRESS) > 0
-        clause = evaluated_in_place(self.merge, self._first_clause(matched))
-        decided = joined.select("*", clause.alias(CLAUSE)).where(F.col(CLAUSE).isNotNull())
+        joined = self._all_source_rows() if target_rows is None else join(self.merge, self.source, target_rows, facts)
+        has_target = ROW_ADDRESS in joined.columns
+        clause_number = evaluated_in_place(self.merge, self._first_clause(has_target))
+        changing_rows = joined.select("*", clause_number.alias(CLAUSE)).where(F.col(CLAUSE).isNotNull())
         # Without rows of the target the other clauses have no rows to take values from.
-        clauses = list(enumerate(self.merge.clauses)) if matched else self.merge.of_kind("not matched")
-        makers = [(number, clause) for number, clause in clauses if clause.action != "delete"]
-        new_rows = [F.when(F.col(CLAUSE) == number, self.rows.new_row(clause)) for number, clause in makers]
-        places = [F.col(ROW_ADDRESS)] if matched else []
-        return decided.select(*places, F.col(CLAUSE), *([F.coalesce(*new_rows).alias(NEW)] if new_rows else []))
+        clauses = list(enumerate(self.merge.clauses)) if has_target else self.merge.of_kind("not matched")
+        new_rows = [
+            F.when(F.col(CLAUSE) == number, self.rows.new_row(clause)) for number, clause in clauses if clause.action != "delete"
+        ]
+        address = [F.col(ROW_ADDRESS)] if has_target else []
+        return changing_rows.select(*address, F.col(CLAUSE), *([F.coalesce(*new_rows).alias(NEW)] if new_rows else []))
 
     def _matching_rows(self, facts: SourceFacts) -> DataFrame | None:
         """Return the target's rows that matter, from the files that may contain some; None if there are none. A row matters if it
         may match, or if a clause for rows without a match may apply to it. Chooses the files to read."""
-        clauses = [clause.condition for _, clause in self.merge.of_kind("not matched by source")]
+        clauses = [clause for _, clause in self.merge.of_kind("not matched by source")]
         limits = facts.restriction
         if limits is not None and clauses:
-            conditions = [condition.column for condition in clauses if condition is not None]
+            conditions = [clause.condition.column for clause in clauses if clause.condition is not None]
             # A clause without a condition applies to any row that has no match.
             limits = reduce(or_, conditions, limits) if len(conditions) == len(clauses) else None
         frame = self.target.frame if limits is None else self.target.frame.where(limits)
@@ -277,61 +292,72 @@ class MergeRun:
             return None
         return frame
 
-    def _unmatched(self) -> DataFrame:
+    def _all_source_rows(self) -> DataFrame:
         """Return all rows of the source, for the case that no row of the target can matter."""
         return self.source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
 
     def _check_matches(self, target_rows: DataFrame) -> None:
-        """Raises MultipleMatchesError if a row of the target matches several of the source. If every match is a change, the jobs
-        detect this themselves; here a match may change nothing."""
+        """Raise MultipleMatchesError if a row of the target matches several rows of the source.
+
+        If every match changes its row, the jobs detect this: they get the same row twice. A match that changes nothing does not
+        reach the jobs, so this query counts the matches of each row."""
         pairs = self.source.frame.join(target_rows, self.merge.condition.column, "inner")
-        place = [F.col(ROW_ADDRESS).getField(name) for name in ("file_number", "row_index")]
-        if pairs.groupBy(*place).count().where("count > 1").limit(1).count():
+        row_address = [F.col(ROW_ADDRESS).getField(name) for name in ("file_number", "row_index")]
+        if pairs.groupBy(*row_address).count().where("count > 1").limit(1).count():
             raise multiple_matches("a row of the target matches more than one row of the source")
 
-    def _changed(self, decided: DataFrame) -> DataFrame:
-        """Return the rows of task_changes.py, and the number of the clause that made each."""
-        codes = [F.when(F.col(CLAUSE) == number, _CODES[clause.action]) for number, clause in enumerate(self.merge.clauses)]
-        columns = [*self._places(ROW_ADDRESS in decided.columns), F.col(CLAUSE), F.coalesce(*codes).cast("tinyint").alias(CHANGE)]
-        return decided.select(*columns, *([F.col(NEW)] if NEW in decided.columns else []))
+    def _with_task_columns(self, rows: DataFrame) -> DataFrame:
+        """Return the rows with the columns that write_changes takes (task_changes.py), and the number of the clause that made
+        each row."""
+        kinds_of_change = [
+            F.when(F.col(CLAUSE) == number, _CHANGES_BY_ACTION[clause.action]) for number, clause in enumerate(self.merge.clauses)
+        ]
+        change = F.coalesce(*kinds_of_change).cast("tinyint").alias(CHANGE)
+        columns = [*self._address_columns(ROW_ADDRESS in rows.columns), F.col(CLAUSE), change]
+        return rows.select(*columns, *([F.col(NEW)] if NEW in rows.columns else []))
 
-    def _arranged(self, changed: DataFrame, facts: SourceFacts) -> DataFrame:
-        """Put the new rows of a partition into one task, unless they are many: after a join every task has some of each
-        partition. Few rows make few files without this."""
+    def _grouped_by_partition(self, changed: DataFrame, facts: SourceFacts) -> DataFrame:
+        """Put the new rows of a partition into one task, or into several if they are many (Spark's hint `rebalance`), so that
+        they make few files: after a join every task has some rows of each partition. A source that is small enough to broadcast
+        makes few files without this."""
         names = self.target.dml.config.partition_columns
         repartitions = (conf(self.target.spark, _REPARTITION_CONF) or "true").lower() == "true"
         if not names or not repartitions or NEW not in changed.columns or facts.source_bytes <= broadcast_limit(changed):
             return changed
-        placed = self.rows.partition_values(changed)
+        rows_with_partitions = self.rows.partition_values(changed)
         keys = [F.col(f"{PARTITION_VALUE}{number}") for number in range(len(names))]
-        return placed.hint("rebalance", *keys).select(*changed.columns)
+        return rows_with_partitions.hint("rebalance", *keys).select(*changed.columns)
 
-    def _places(self, matched: bool) -> list[Column]:
-        """Return the columns with the row's address; null for rows that are only inserted."""
-        kinds = {FILE: ("file_number", "int"), ROW: ("row_index", "bigint")}
+    def _address_columns(self, has_target: bool) -> list[Column]:
+        """Return the columns FILE, ROW and, if the table tracks rows, ROW_ID, from the struct ROW_ADDRESS. has_target: the rows
+        have this struct; otherwise they are only inserted, and the columns are null."""
+        fields_and_types = {FILE: ("file_number", "int"), ROW: ("row_index", "bigint")}
         if self.target.dml.row_ids is not None:
-            kinds[ROW_ID] = ("row_id", "bigint")
-        if not matched:
-            return [F.lit(None).cast(kind).alias(column) for column, (_, kind) in kinds.items()]
-        return [F.col(ROW_ADDRESS).getField(name).alias(column) for column, (name, _) in kinds.items()]
+            fields_and_types[ROW_ID] = ("row_id", "bigint")
+        if not has_target:
+            return [F.lit(None).cast(kind).alias(column) for column, (_, kind) in fields_and_types.items()]
+        return [F.col(ROW_ADDRESS).getField(name).alias(column) for column, (name, _) in fields_and_types.items()]
 
-    def _first_clause(self, matched: bool) -> Column:
-        """Return the number of the clause that applies to a row of the join: the first of its kind whose condition is true."""
-        if not matched:
+    def _first_clause(self, has_target: bool) -> Column:
+        """Return the number of the clause that applies to a row of the join: the first of its kind whose condition is true.
+        has_target: the join has the columns of the target; otherwise no row has a match."""
+        if not has_target:
             return first_clause(self.merge, "not matched")
-        of_target = F.col(ROW_ADDRESS).getField("file_number").isNotNull()
-        of_source = F.col(FROM_SOURCE).isNotNull()
-        clause = F.when(of_target & of_source, first_clause(self.merge, "matched"))
-        return clause.when(of_source, first_clause(self.merge, "not matched")).otherwise(
+        is_of_target = F.col(ROW_ADDRESS).getField("file_number").isNotNull()
+        is_of_source = F.col(FROM_SOURCE).isNotNull()
+        clause = F.when(is_of_target & is_of_source, first_clause(self.merge, "matched"))
+        return clause.when(is_of_source, first_clause(self.merge, "not matched")).otherwise(
             first_clause(self.merge, "not matched by source")
         )
 
     # ------------------------------------------------------------ for the history
 
     def _metrics(self, facts: SourceFacts) -> MetricNames:
+        """Return the function that makes the operation's metrics of those of the jobs."""
         clauses = tuple((clause.kind, clause.action) for clause in self.merge.clauses)
         return partial(merge_metrics, clauses, facts.rows, self.source.elapsed_ms)
 
     def _parameters(self) -> dict[str, Any]:
+        """Return the operation's parameters."""
         conditions = [None if clause.condition is None else clause.condition.sql for clause in self.merge.clauses]
         return recorded_parameters(self.merge.condition.sql, self.merge.clauses, conditions)

@@ -29,9 +29,9 @@ from spark_plugin.options.settings import is_case_sensitive
 
 @dataclass(frozen=True, slots=True)
 class ResolvedClause:
-    """assigned_values: for an update or insert, the values by path; in an insert all paths are columns. stars: whether the clause
-    is UPDATE SET * or INSERT *, which takes the columns of the source by their names. defaults: columns that get their defaults
-    because the clause says so."""
+    """One clause, with Spark's columns in place of names. assigned_values: for an update or insert, the values by path; in an
+    insert all paths are columns. stars: whether the clause is UPDATE SET * or INSERT *, which takes the columns of the source by
+    their names. defaults: columns that get their defaults because the clause says so."""
 
     kind: Kind
     action: Action
@@ -43,8 +43,8 @@ class ResolvedClause:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedMerge:
-    """target, source: frames of one session. names: resolves names by the schemas of both. condition: of the join.
-    parts: the parts of the condition. clauses: in the caller's order."""
+    """A MERGE whose names Spark's analyzer has resolved. target, source: frames of one session. names: resolves names by the
+    schemas of both. condition: of the join. parts: the parts of the condition. clauses: in the caller's order."""
 
     target: DataFrame
     source: DataFrame
@@ -72,14 +72,14 @@ class ResolvedMerge:
         assignments that contradict each other, or whose target cannot be assigned.
         """
         analyzer, both = analyzer_of(target.sparkSession), target.crossJoin(source)
-        (on,) = analyzer.resolve(both, [condition], "search condition")
-        if not isinstance(on.data_type, BooleanType):
-            target.join(source, on.column).schema  # noqa: B018 - Spark has special errors for joins
-        analyzer.check_condition(both, on, "search condition of MERGE operation")
+        (join_condition,) = analyzer.resolve(both, [condition], "search condition")
+        if not isinstance(join_condition.data_type, BooleanType):
+            target.join(source, join_condition.column).schema  # noqa: B018 - Spark has special errors for joins
+        analyzer.check_condition(both, join_condition, "search condition of MERGE operation")
         names = Names(target.schema, source.schema, alias, is_case_sensitive(target.sparkSession))
         reader = _ClauseReader(analyzer, target, tuple(columns), source, both, names, evolves)
-        parts = analyzer.parts(on, target, source, names)
-        return cls(target, source, names, on, parts, tuple(reader.read(clause) for clause in clauses))
+        parts = analyzer.parts(join_condition, target, source, names)
+        return cls(target, source, names, join_condition, parts, tuple(reader.read(clause) for clause in clauses))
 
     def of_kind(self, kind: Kind) -> list[tuple[int, ResolvedClause]]:
         """Return the clauses of a kind in order, with their numbers."""
@@ -94,8 +94,8 @@ class ResolvedMerge:
     def evolved_columns(self) -> StructType:
         """Return the source's columns that a clause assigns by name: the table must have them after the merge."""
         # A clause "not matched by source" can assign only columns of the table.
-        telling = [clause for clause in self.clauses if clause.kind != "not matched by source"]
-        paths = {tuple(part.lower() for part in path) for clause in telling for path in clause.assigned_values}
+        source_clauses = [clause for clause in self.clauses if clause.kind != "not matched by source"]
+        paths = {tuple(part.lower() for part in path) for clause in source_clauses for path in clause.assigned_values}
         parents = {path[:length] for path in paths for length in range(1, len(path))}
         return _assigned_part(self.source.schema, paths, parents, ())
 
@@ -130,6 +130,7 @@ class _ClauseReader:
     evolves: bool
 
     def read(self, clause: Clause[Column]) -> ResolvedClause:
+        """Resolve one clause. The names of its condition and values are those of `scope`."""
         scope = {"matched": self.both, "not matched": self.source, "not matched by source": self.target}[clause.kind]
         condition = None
         if clause.condition is not None:
@@ -147,26 +148,29 @@ class _ClauseReader:
         table, each with the value of the source's column of this name."""
         names = self.source.columns if self.evolves else list(self.columns)
         values = self.analyzer.resolve_names(self.source, names, clause.where)
-        keeps = self.evolves and clause.action == "update"
+        keeps_missing_fields = self.evolves and clause.action == "update"
         return {
-            (self._table_names.get(name.lower(), name),): AssignedValue(Typed(value.column, value.data_type), keeps)
+            (self._table_names.get(name.lower(), name),): AssignedValue(
+                Typed(value.column, value.data_type), keeps_missing_fields
+            )
             for name, value in zip(names, values, strict=True)
         }
 
     def _assigned(
         self, clause: Clause[Column], assignments: Mapping[str, Column], scope: DataFrame
     ) -> tuple[dict[Path, AssignedValue], tuple[str, ...]]:
-        """Return the values, by path, and the columns that get their defaults."""
-        by_default = {name for name, value in assignments.items() if is_default_word(scope, value)}
-        given_values = {name: value for name, value in assignments.items() if name not in by_default}
-        values = dict(zip(given_values, self.analyzer.resolve(scope, list(given_values.values()), clause.where), strict=True))
+        """Return the values, by path, and the columns that get their defaults. assignments: what SET or VALUES assigns, by the
+        name as the user wrote it; the word DEFAULT stands for a column's default."""
+        default_names = {name for name, value in assignments.items() if is_default_word(scope, value)}
+        expressions = {name: value for name, value in assignments.items() if name not in default_names}
+        values = dict(zip(expressions, self.analyzer.resolve(scope, list(expressions.values()), clause.where), strict=True))
         assigned_values: dict[Path, AssignedValue] = {}
         defaults: list[Path] = []
-        assigned, table_columns = AssignedPaths(clause.action.upper()), frozenset(self.columns)
+        assigned_paths, table_columns = AssignedPaths(clause.action.upper()), frozenset(self.columns)
         for name, path in zip(assignments, self._paths(list(assignments), clause), strict=True):
             if clause.action == "insert" and len(path) > 1:
                 raise nested_in_insert(path)
-            assigned.add(path)
+            assigned_paths.add(path)  # raises an error if two assignments contradict each other
             if name in values:
                 assigned_values[path] = AssignedValue(Typed(values[name].column, values[name].data_type))
             elif len(path) == 1 and path[0] in table_columns:
@@ -179,14 +183,16 @@ class _ClauseReader:
         """Return the columns or fields that names refer to: in the table, or, if it may get new ones, in the source."""
         may_be_new = self.evolves and clause.kind != "not matched by source"
         new_names = [name for name in names if may_be_new and self._is_new(split_name(name))]
-        is_new = frozenset(new_names)
-        table_names = [name for name in names if name not in is_new]
-        of_table = self.analyzer.resolve_assigned(self.target, table_names, self.names.alias, clause.where)
-        of_source = self.analyzer.resolve_assigned(self.source, new_names, (), clause.where)
-        paths = dict(zip([*table_names, *new_names], [*of_table, *of_source], strict=True))
-        return [self._in_the_tables_spelling(paths[name], name, clause) for name in names]
+        only_in_source = frozenset(new_names)
+        table_names = [name for name in names if name not in only_in_source]
+        table_paths = self.analyzer.resolve_assigned(self.target, table_names, self.names.alias, clause.where)
+        source_paths = self.analyzer.resolve_assigned(self.source, new_names, (), clause.where)
+        paths = dict(zip([*table_names, *new_names], [*table_paths, *source_paths], strict=True))
+        return [self._in_table_spelling(paths[name], name, clause) for name in names]
 
-    def _in_the_tables_spelling(self, path: Path, name: str, clause: Clause[Column]) -> Path:
+    def _in_table_spelling(self, path: Path, name: str, clause: Clause[Column]) -> Path:
+        """Return the path with the table's spelling of the column. A column that the table lacks keeps its own if the merge may
+        add it; otherwise an error is raised. name: as the user wrote it."""
         column = self._table_names.get(path[0].lower())
         if column is None and not self.evolves:
             raise unresolved_name_error(name, clause.where, self.columns)
@@ -198,6 +204,7 @@ class _ClauseReader:
         return {name.lower(): name for name in self.columns}
 
     def _is_new(self, path: Path) -> bool:
+        """Return whether only the source has this column or field."""
         return self.names.is_known(path, "source") and not self.names.is_known(path, "target")
 
 

@@ -27,7 +27,8 @@ _MATCH = "__pydelta_match"
 
 
 def join(merge: ResolvedMerge, source: Source, target_rows: DataFrame, facts: SourceFacts) -> DataFrame:
-    """target_rows: the rows of the target that may match, and those that clauses for rows without a match may need.
+    """Join the source and the target. target_rows: the rows of the target that may match, and those that clauses for rows without
+    a match may need.
 
     In an outer join Spark broadcasts neither side whose rows it preserves, and would sort the whole target for a source of few
     rows. So if the source has few keys, they are broadcast to the target, and the matching rows are joined to the source by the
@@ -43,22 +44,23 @@ def join(merge: ResolvedMerge, source: Source, target_rows: DataFrame, facts: So
         is_broadcast = facts.source_bytes <= limit and not (keeps_source and facts.equal)
         how = "full_outer" if keeps_source else ("left_outer" if keeps_target else "inner")
         return target_rows.join(F.broadcast(rows) if is_broadcast else rows, condition, how)
-    matched = bool(merge.of_kind("matched"))
-    how = "left_anti" if not matched else ("left_outer" if keeps_source else "inner")
+    changes_matches = bool(merge.of_kind("matched"))  # otherwise only the source's rows without a match are needed
+    how = "left_anti" if not changes_matches else ("left_outer" if keeps_source else "inner")
     # Only a cached source has SOURCE_ROW.
     if not source.is_cached or facts.key_bytes > limit:
         return rows.join(target_rows, condition, how)
-    matches = _matches(merge, source, target_rows, [] if not matched else _columns(target_rows))
+    matches = _matches(merge, source, target_rows, _columns(target_rows) if changes_matches else [])
     return rows.join(matches, F.col(SOURCE_ROW) == F.col(_MATCH), how)
 
 
 def _matches(merge: ResolvedMerge, source: Source, target_rows: DataFrame, columns: list[Column]) -> DataFrame:
-    """Return for each matching pair the number of the source's row, and columns of the target."""
-    used = used_by(merge.condition.expression)
+    """Return for each matching pair the number of the source's row, as _MATCH, and these columns of the target. Only the source's
+    keys are broadcast."""
+    used_attributes = used_by(merge.condition.expression)
     internals = SparkInternals(target_rows.sparkSession)
-    keys = [internals.column(attribute) for attribute in internals.attributes(source.frame) if holds(used, attribute)]
-    narrow = source.frame.select(*keys, F.col(SOURCE_ROW).alias(_MATCH))
-    return target_rows.join(F.broadcast(narrow), merge.condition.column, "inner").select(F.col(_MATCH), *columns)
+    keys = [internals.column(attribute) for attribute in internals.attributes(source.frame) if holds(used_attributes, attribute)]
+    source_keys = source.frame.select(*keys, F.col(SOURCE_ROW).alias(_MATCH))
+    return target_rows.join(F.broadcast(source_keys), merge.condition.column, "inner").select(F.col(_MATCH), *columns)
 
 
 def _columns(frame: DataFrame) -> list[Column]:

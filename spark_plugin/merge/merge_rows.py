@@ -1,6 +1,6 @@
 """The new rows that the clauses of a MERGE make.
 
-rows = MergeRows(target, merge, rule)
+rows = MergeRows(target, merge, store_assignment)
 rows.check()
 changed = rows.with_generated(changed)      # after a select of rows.new_row(clause) for each clause
 placed = rows.partition_values(changed)     # with the partition of each new row
@@ -37,16 +37,18 @@ PARTITION_VALUE = "__pydelta_partition_"
 
 class MergeRows:
     """The new rows that clauses make: one column for each of the table's, in the type that it has after the commit. Generated
-    columns that no clause assigns are left out, and are computed when the rows are written. rule: how values are cast."""
+    columns that no clause assigns are left out, and are computed when the rows are written. store_assignment: how values are
+    cast to the types of columns."""
 
-    def __init__(self, target: Target, merge: ResolvedMerge, rule: StoreAssignment) -> None:
-        self._target, self._merge, self._rule = target, merge, rule
+    def __init__(self, target: Target, merge: ResolvedMerge, store_assignment: StoreAssignment) -> None:
+        self._target, self._merge, self._store_assignment = target, merge, store_assignment
         self._analyzer = analyzer_of(target.spark)
-        self._delta = target.dml.config.schema
-        self.schema: StructType = to_spark_schema(self._delta)
+        self._delta_schema = target.dml.config.schema
+        self.schema: StructType = to_spark_schema(self._delta_schema)
+        # The SQL text of each generated column, by the column's name.
         self._generated = {
-            f.name: checked_sql(str(f.metadata[GENERATION]), self._delta).text
-            for f in self._delta.fields
+            f.name: checked_sql(str(f.metadata[GENERATION]), self._delta_schema).text
+            for f in self._delta_schema.fields
             if GENERATION in f.metadata
         }
         names = target.dml.snapshot.schema.names
@@ -55,24 +57,24 @@ class MergeRows:
             for name, value in zip(names, self._analyzer.resolve_names(target.frame, names, "target"), strict=True)
         }
 
-    def _current(self, clause: ResolvedClause) -> Mapping[str, Typed]:
-        """Return the target's values under the names that they have for this clause. Over Spark Connect, if the clause has no row
-        of the source, these are the plain column names (merge_scopes.py)."""
+    def _current_values(self, clause: ResolvedClause) -> Mapping[str, Typed]:
+        """Return the values of the target's row, by the names of the table's columns, as a clause can refer to them. Over Spark
+        Connect a clause for rows without a source refers to them by their plain names (merge_scopes.py)."""
         if clause.kind == "matched" or self._analyzer.binds_columns:
             return self._target_columns
         return {name: Typed(F.col(quoted(name)), value.data_type) for name, value in self._target_columns.items()}
 
     def check(self) -> None:
         """Raise an error for columns that may not be assigned: identity columns, and columns without a type."""
-        identities = {column.name: column for column in identity_columns(self._delta)}
+        identities = {column.name: column for column in identity_columns(self._delta_schema)}
         for clause in self._merge.clauses:
-            # An insert that uses the default gets the next number.
-            assigned = [*(path[0] for path in clause.assigned_values), *(clause.defaults if clause.action == "update" else ())]
-            for name in assigned:
+            # DEFAULT for an identity column is allowed in an insert: the row gets the next number.
+            defaults = clause.defaults if clause.action == "update" else ()
+            for name in (*(path[0] for path in clause.assigned_values), *defaults):
                 identity = identities.get(name)
                 if identity is not None and (clause.action == "update" or not identity.explicit):
                     raise identity_assigned(identity.name, clause.action)
-        for f in self._delta.fields:
+        for f in self._delta_schema.fields:
             if f.data_type == VOID and f.name not in self._target_columns:
                 raise SchemaMismatchError(
                     f"Cannot add column {f.name} with type VOID. Cast it to a type in the source.",
@@ -84,31 +86,35 @@ class MergeRows:
     @cached_property
     def assigned_generated(self) -> list[str]:
         """Return the generated columns that some clause assigns. The others are computed when rows are written."""
-        assigned = {path[0] for clause in self._merge.clauses for path in clause.assigned_values}
-        return [name for name in self._generated if name in assigned]
+        assigned_names = {path[0] for clause in self._merge.clauses for path in clause.assigned_values}
+        return [name for name in self._generated if name in assigned_names]
 
     @cached_property
-    def _absent(self) -> frozenset[str]:
+    def _left_out_columns(self) -> frozenset[str]:
+        """The generated columns that no clause assigns: new rows do not have them yet."""
         return frozenset(self._generated) - frozenset(self.assigned_generated)
 
     def new_row(self, clause: ResolvedClause) -> Column:
-        """Return the struct of the new row. A generated column that another clause assigns, but not this one, is null in it."""
+        """Return the struct of the new row that an update or insert makes. A generated column that another clause assigns, but
+        not this one, is null in it; with_generated computes it later."""
         values = dict(clause.assigned_values)
         if clause.action == "update":
             values.update(self._defaults(clause.defaults))
             for name in self.assigned_generated:
                 data_type = self.schema[name].dataType
                 values.setdefault((name,), AssignedValue(Typed(F.lit(None).cast(data_type), data_type)))
-            return F.struct(*self._rule.updated(self.schema, self._current(clause).get, values, self._absent))
+            current = self._current_values(clause).get
+            return F.struct(*self._store_assignment.updated(self.schema, current, values, self._left_out_columns))
         assigned_names = {path[0] for path in values}
-        defaults = [f.name for f in self._delta.fields if DEFAULT in f.metadata and f.name not in assigned_names]
+        defaults = [f.name for f in self._delta_schema.fields if DEFAULT in f.metadata and f.name not in assigned_names]
         values.update(self._defaults(defaults))
-        return F.struct(*self._rule.updated(self.schema, lambda _: None, values, self._absent))
+        # An insert has no current row from which columns without a value could keep their values.
+        return F.struct(*self._store_assignment.updated(self.schema, lambda _: None, values, self._left_out_columns))
 
     def _defaults(self, names: Sequence[str]) -> dict[Path, AssignedValue]:
-        """Return the defaults of columns; generated columns are computed."""
+        """Return the defaults of columns, by path. Generated columns are left out: they are computed later."""
         default_names = frozenset(names) - self._generated.keys()
-        fields = [f for f in self._delta.fields if f.name in default_names]
+        fields = [f for f in self._delta_schema.fields if f.name in default_names]
         values = self._analyzer.resolve(self._merge.source, [default_of(self._target.spark, f) for f in fields], "default")
         return {(f.name,): AssignedValue(Typed(value.column, value.data_type)) for f, value in zip(fields, values, strict=True)}
 
@@ -117,27 +123,27 @@ class MergeRows:
         if not self.assigned_generated:
             return changed
         clauses = [(number, clause) for number, clause in enumerate(self._merge.clauses) if clause.action != "delete"]
-        beside = [quoted(name) for name in changed.columns if name != NEW]
-        flat = changed.select(*beside, f"{NEW}.*")
-        row = {name: F.col(quoted(name)) for name in self.schema.names if name not in self._absent}
+        other_columns = [quoted(name) for name in changed.columns if name != NEW]
+        flat_rows = changed.select(*other_columns, f"{NEW}.*")
+        row = {name: F.col(quoted(name)) for name in self.schema.names if name not in self._left_out_columns}
         for name in self.assigned_generated:
-            # The numbers of the clauses that do not assign the column: in their rows it is computed.
-            lacking = [number for number, clause in clauses if (name,) not in clause.assigned_values]
-            computed = self._computed(name).cast(self.schema[name].dataType)
-            row[name] = F.when(F.col(CLAUSE).isin(lacking), computed).otherwise(row[name]) if lacking else row[name]
+            computing_clauses = [number for number, clause in clauses if (name,) not in clause.assigned_values]
+            computed = self._generated_value(name).cast(self.schema[name].dataType)
+            if computing_clauses:
+                row[name] = F.when(F.col(CLAUSE).isin(computing_clauses), computed).otherwise(row[name])
         new_row = F.struct(*(value.alias(name) for name, value in row.items()))
-        return flat.select(*beside, F.when(F.col(CHANGE) != DELETED, new_row).alias(NEW))
+        return flat_rows.select(*other_columns, F.when(F.col(CHANGE) != DELETED, new_row).alias(NEW))
 
-    def _computed(self, name: str) -> Column:
+    def _generated_value(self, name: str) -> Column:
         """Return the value of a generated column, from the other columns of the new row."""
         return F.expr(resolvable_rule_text(self._target.spark, self._generated[name]))
 
     def partition_values(self, changed: DataFrame) -> DataFrame:
         """Return the rows with the partition columns of the new row, numbered in the table's order. A generated column that no
         clause assigns is not yet in the new row; its value is computed only for this."""
-        flat = changed.select("*", f"{NEW}.*")
+        flat_rows = changed.select("*", f"{NEW}.*")
         values = []
         for number, name in enumerate(self._target.dml.config.partition_columns):
-            value = self._computed(name) if name in self._absent else F.col(quoted(name))
+            value = self._generated_value(name) if name in self._left_out_columns else F.col(quoted(name))
             values.append(F.when(F.col(CHANGE) != DELETED, value).alias(f"{PARTITION_VALUE}{number}"))
-        return flat.select(*changed.columns, *values)
+        return flat_rows.select(*changed.columns, *values)

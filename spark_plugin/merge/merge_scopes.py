@@ -5,6 +5,9 @@ same name may refer to the target in one clause and to the source in another. So
 each kind of clause. Each has only the columns that its clauses may name.
 
     changed = MergeScopes(target, merge, rows, source).changed(target_rows)
+
+Each row of the join gets two values: CLAUSE, the number of the clause that applies to it, and NEW, the new row that this clause
+makes. Until the end there is one pair of these columns for each kind of clause, numbered by the position in _KINDS.
 """
 
 from __future__ import annotations
@@ -31,18 +34,18 @@ _KINDS: tuple[Kind, ...] = ("matched", "not matched", "not matched by source")
 
 
 def first_clause(merge: ResolvedMerge, kind: Kind) -> Column:
-    """Return the number of the first clause of a kind whose condition is true for a row; null if there is none."""
-    tests = [
+    """Return the number of the first clause of a kind whose condition is true for a row, as a column; null if there is none."""
+    numbers_if_true = [
         F.lit(number) if clause.condition is None else F.when(clause.condition.column, number)
         for number, clause in merge.of_kind(kind)
     ]
-    return F.coalesce(*tests) if tests else F.lit(None).cast("int")
+    return F.coalesce(*numbers_if_true) if numbers_if_true else F.lit(None).cast("int")
 
 
 def evaluated_in_place(merge: ResolvedMerge, number: Column) -> Column:
     """Return the number of a row's clause. If clauses have conditions, Spark's optimizer must not move the number to another
-    place, so it is marked as if it could differ each time. Otherwise Spark would move a filter by such a condition into the join,
-    or before it, and it would fail for rows that do not match."""
+    place, so it depends on monotonically_increasing_id, which Spark treats as if it could differ each time. Otherwise Spark would
+    move a filter by such a condition into the join, or before it, and the condition would fail for rows that do not match."""
     if all(clause.condition is None for clause in merge.clauses):
         return number
     return F.when(F.monotonically_increasing_id() >= 0, number)
@@ -50,6 +53,8 @@ def evaluated_in_place(merge: ResolvedMerge, number: Column) -> Column:
 
 @dataclass(frozen=True)
 class MergeScopes:
+    """Makes the changed rows of one MERGE. rows: makes the new rows of clauses. source: the source as it was cached."""
+
     target: Target
     merge: ResolvedMerge
     rows: MergeRows
@@ -60,47 +65,54 @@ class MergeScopes:
         applies to. target_rows: the target's rows that may matter."""
         source = self.source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
         if target_rows is None:
-            rows = self._decided(source, "not matched", F.lit(True))
+            rows = self._with_clause_of(source, "not matched", F.lit(True))
         else:
-            rows = target_rows.join(source, self.merge.condition.column, self._how())
-            of_target, of_source = F.col(f"{ROW_ADDRESS}.file_number").isNotNull(), F.col(FROM_SOURCE).isNotNull()
-            rows = self._decided(rows, "matched", of_target & of_source)
+            rows = target_rows.join(source, self.merge.condition.column, self._join_type())
+            has_target, has_source = F.col(f"{ROW_ADDRESS}.file_number").isNotNull(), F.col(FROM_SOURCE).isNotNull()
+            rows = self._with_clause_of(rows, "matched", has_target & has_source)
             # From here on only the source's columns have names; the target's row is one value.
-            rows = rows.select(source["*"], *self._beside(rows), self._packed())
-            rows = self._decided(rows, "not matched", of_source & ~of_target)
+            rows = rows.select(source["*"], *self._columns_to_keep(rows), self._target_row_struct())
+            rows = self._with_clause_of(rows, "not matched", has_source & ~has_target)
             # From here on only the target's columns have names.
-            rows = rows.select(f"{_TARGET_ROW}.*", FROM_SOURCE, *self._beside(rows))
-            rows = self._decided(alias_frame(rows, self.target.alias), "not matched by source", of_target & ~of_source)
-        new_names = [name for name in rows.columns if name.startswith(f"{NEW}_")]
-        clause = F.coalesce(*(F.col(name) for name in rows.columns if name.startswith(f"{CLAUSE}_"))).alias(CLAUSE)
-        places = [] if target_rows is None else [ROW_ADDRESS]
-        new = [F.coalesce(*(F.col(name) for name in new_names)).alias(NEW)] if new_names else []
-        return rows.select(*places, clause, *new).where(F.col(CLAUSE).isNotNull())
+            rows = rows.select(f"{_TARGET_ROW}.*", FROM_SOURCE, *self._columns_to_keep(rows))
+            rows = self._with_clause_of(alias_frame(rows, self.target.alias), "not matched by source", has_target & ~has_source)
+        # At most one kind applies to a row, so the columns of the other kinds are null in it.
+        clause_columns = [F.col(name) for name in rows.columns if name.startswith(f"{CLAUSE}_")]
+        new_row_columns = [F.col(name) for name in rows.columns if name.startswith(f"{NEW}_")]
+        clause = F.coalesce(*clause_columns).alias(CLAUSE)
+        address = [] if target_rows is None else [ROW_ADDRESS]
+        new_row = [F.coalesce(*new_row_columns).alias(NEW)] if new_row_columns else []
+        return rows.select(*address, clause, *new_row).where(F.col(CLAUSE).isNotNull())
 
-    def _how(self) -> str:
+    def _join_type(self) -> str:
         """Return the type of the join between the target's rows (left) and the source's (right)."""
-        inserts, lone = bool(self.merge.of_kind("not matched")), bool(self.merge.of_kind("not matched by source"))
-        if lone:
-            return "full_outer" if inserts else "left_outer"
-        return "right_outer" if inserts else "inner"
+        keeps_source, keeps_target = bool(self.merge.of_kind("not matched")), bool(self.merge.of_kind("not matched by source"))
+        if keeps_target:
+            return "full_outer" if keeps_source else "left_outer"
+        return "right_outer" if keeps_source else "inner"
 
-    def _decided(self, rows: DataFrame, kind: Kind, where: Column) -> DataFrame:
+    def _with_clause_of(self, rows: DataFrame, kind: Kind, where: Column) -> DataFrame:
         """Add the number of the clause of this kind that applies to a row, and the new row that the clause makes. where: true for
         the rows to which clauses of this kind can apply."""
         clauses = self.merge.of_kind(kind)
         if not clauses:
             return rows
-        number = f"{CLAUSE}_{_KINDS.index(kind)}"
-        clause = evaluated_in_place(self.merge, F.when(where, first_clause(self.merge, kind)))
-        rows = rows.select("*", clause.alias(number))
-        new_rows = [F.when(F.col(number) == n, self.rows.new_row(clause)) for n, clause in clauses if clause.action != "delete"]
+        clause_column = f"{CLAUSE}_{_KINDS.index(kind)}"
+        clause_number = evaluated_in_place(self.merge, F.when(where, first_clause(self.merge, kind)))
+        rows = rows.select("*", clause_number.alias(clause_column))
+        new_rows = [
+            F.when(F.col(clause_column) == number, self.rows.new_row(clause))
+            for number, clause in clauses
+            if clause.action != "delete"
+        ]
         return rows.select("*", F.coalesce(*new_rows).alias(f"{NEW}_{_KINDS.index(kind)}")) if new_rows else rows
 
-    def _packed(self) -> Column:
+    def _target_row_struct(self) -> Column:
         """Return the target's row as one value, so that clauses for rows of the source cannot name its columns."""
         names = self.target.dml.snapshot.schema.names
         return F.struct(*(self.target.frame[quoted(name)].alias(name) for name in names)).alias(_TARGET_ROW)
 
-    def _beside(self, rows: DataFrame) -> Sequence[str]:
-        """Return the columns to carry along: the address of the target's row, and what was computed for earlier kinds."""
+    def _columns_to_keep(self, rows: DataFrame) -> Sequence[str]:
+        """Return the columns that the next projection keeps: the address of the target's row, and what was computed for earlier
+        kinds."""
         return [ROW_ADDRESS, *(name for name in rows.columns if name.startswith((f"{CLAUSE}_", f"{NEW}_")))]

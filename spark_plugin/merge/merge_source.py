@@ -1,5 +1,7 @@
 """The source of a MERGE: it is computed once, and its keys limit the rows of the target.
 
+A key is an expression of the source that the condition compares with one of the target: s.id in `t.id = s.id`.
+
 with cached_source(merge, level) as source:
     facts = source_facts(merge, source, ask_unique=True)
     facts.restriction       # a condition on the target that is true for every matching row
@@ -47,7 +49,8 @@ from spark_plugin.options.settings import TablePath, is_on
 SOURCE_ROW = "__pydelta_source_row"
 """A unique number of each row of the source."""
 
-# A key of the source with at most this many values limits the target by a list of them, any other by the least and the greatest.
+# If a key has at most this many values, the target's rows are limited to a list of them. Otherwise they are limited to the range
+# from the least to the greatest value.
 _FEW_KEYS = 1000
 # A repeatable source that is larger is computed for each read, and not cached.
 _MOST_CACHED_BYTES = 64 * 1024 * 1024
@@ -60,8 +63,9 @@ _MANY_BYTES = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """frame: the columns that the MERGE names, and SOURCE_ROW if `is_cached`. is_cached: whether its rows were cached, so that
-    each read returns the same rows with the same numbers. elapsed_ms: how long the caching took."""
+    """The source as the MERGE reads it. frame: the columns that the MERGE names, and SOURCE_ROW if `is_cached`. is_cached:
+    whether its rows were cached, so that each read returns the same rows with the same numbers. elapsed_ms: how long the caching
+    took."""
 
     frame: DataFrame
     is_cached: bool
@@ -70,7 +74,8 @@ class Source:
 
 @contextmanager
 def cached_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
-    """Yield the source so that each read of it returns the same rows. Its cached rows are deleted at the end.
+    """Yield the source so that each read of it returns the same rows. Its cached rows are deleted at the end. level: where Spark
+    caches them.
 
     It is read several times: for its keys, and for the join. So it is computed once and cached on the executors, without its
     lineage: lost rows are an error and are never computed again. Only a large source that is known to be repeatable is computed
@@ -87,8 +92,8 @@ def cached_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]
 
 
 def _is_large_and_repeatable(merge: ResolvedMerge, frame: DataFrame) -> bool:
-    """Return whether the source is computed for each read, and not cached. False over Spark Connect, where the client does not
-    know the plan."""
+    """Return whether the source is too large to cache, and returns the same rows each time it is computed. False over Spark
+    Connect, where the client does not know the plan."""
     internals = adapter_of(frame.sparkSession).internals
     if internals is None:
         return False
@@ -116,9 +121,9 @@ def needed_columns(merge: ResolvedMerge) -> DataFrame:
     if internals is None:
         return merge.source
     both = merge.target.crossJoin(merge.source)
-    named = [value.column.alias(f"v{number}") for number, value in enumerate(merge.values())]
-    used = internals.used_attributes(both.select(*named))
-    attributes = [attribute for attribute in internals.attributes(merge.source) if holds(used, attribute)]
+    values = [value.column.alias(f"v{number}") for number, value in enumerate(merge.values())]
+    used_attributes = internals.used_attributes(both.select(*values))
+    attributes = [attribute for attribute in internals.attributes(merge.source) if holds(used_attributes, attribute)]
     return merge.source.select(*(internals.column(attribute) for attribute in attributes))
 
 
@@ -127,8 +132,8 @@ def needed_columns(merge: ResolvedMerge) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """A part of the condition that compares a value of the target with one of the source: target <comparison> source. source:
-    null in rows that can match nothing because of other parts of the condition."""
+    """A part of the condition that compares a value of the target with a key of the source: target <comparison> source. source:
+    the key; null in rows that can match nothing because of other parts of the condition."""
 
     target: Column
     comparison: str
@@ -138,10 +143,10 @@ class _Bound:
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """rows: of the source. restriction: true for each row of the target that matches some row of the source; None if
-    nothing is known. unique: each row of the target matches at most one row of the source, by the source's keys.
-    equal: some part of the condition requires equal values, by which rows can be joined. key_bytes: the approximate size
-    of the columns that the condition needs, source_bytes: of all."""
+    """Facts about the source that decide how the MERGE runs. rows: how many the source has. restriction: true for each row of
+    the target that matches some row of the source; None if nothing is known. unique: each row of the target matches at most one
+    row of the source, by the source's keys. equal: some part of the condition requires equal values, by which rows can be
+    joined. key_bytes: the approximate size of the columns that the condition needs, source_bytes: of all."""
 
     rows: int
     restriction: Column | None
@@ -155,7 +160,7 @@ def source_facts(merge: ResolvedMerge, source: Source, *, ask_unique: bool) -> S
     """Return the facts from jobs over the source: one for sizes and bounds, another if some key has few values, and another for
     ask_unique. ask_unique: look for keys that occur twice (a shuffle of the keys); without it, `unique` is False."""
     bounds = _bounds(merge.parts)
-    aggregates = [F.count(F.lit(1)).alias("rows"), *_widths(merge, source.frame)]
+    aggregates = [F.count(F.lit(1)).alias("rows"), *_byte_sums(merge, source.frame)]
     for number, bound in enumerate(bounds):
         value = bound.source
         aggregates.append(_exact_in_python(F.min(value), bound.data_type).alias(f"min{number}"))
@@ -163,14 +168,16 @@ def source_facts(merge: ResolvedMerge, source: Source, *, ask_unique: bool) -> S
         aggregates.append(F.count(value).alias(f"count{number}"))
         aggregates.append(F.approx_count_distinct(value).alias(f"distinct{number}"))
     # Not <=>, by which null keys match too: _is_unique looks only at keys that are not null.
-    equal = [bound for bound in bounds if bound.comparison == "="]
+    equal_bounds = [bound for bound in bounds if bound.comparison == "="]
     aggregated = source.frame.agg(*aggregates).first()
     assert aggregated is not None
-    few = [number for number, bound in enumerate(bounds) if _lists_keys(bound) and aggregated[f"distinct{number}"] <= _FEW_KEYS]
-    keys = _keys(source.frame, bounds, few)
-    restricted = [_restricted(bound, number, aggregated, keys.get(number)) for number, bound in enumerate(bounds)]
-    parts = [*merge.parts.of_target, *restricted]
-    unique = ask_unique and bool(equal) and _is_unique(source.frame, equal)
+    bounds_to_list = [
+        number for number, bound in enumerate(bounds) if _may_list_keys(bound) and aggregated[f"distinct{number}"] <= _FEW_KEYS
+    ]
+    keys = _distinct_keys(source.frame, bounds, bounds_to_list)
+    target_limits = [_target_limit(bound, number, aggregated, keys.get(number)) for number, bound in enumerate(bounds)]
+    parts = [*merge.parts.of_target, *target_limits]
+    unique = ask_unique and bool(equal_bounds) and _is_unique(source.frame, equal_bounds)
     restriction = reduce(and_, parts) if parts else None
     return SourceFacts(
         aggregated["rows"], restriction, unique, merge.parts.has_equal_keys, aggregated["key_bytes"], aggregated["source_bytes"]
@@ -197,22 +204,22 @@ def _bounds(parts: ConditionParts) -> list[_Bound]:
     ]
 
 
-def _widths(merge: ResolvedMerge, frame: DataFrame) -> list[Column]:
-    """Return the approximate bytes of the columns that the condition needs, and of all, when they are broadcast. Very large over
-    Spark Connect, where Spark decides what to broadcast."""
+def _byte_sums(merge: ResolvedMerge, frame: DataFrame) -> list[Column]:
+    """Return two aggregates, the approximate bytes that a broadcast of the source takes: `key_bytes` for the columns that the
+    condition needs, and `source_bytes` for all. They are very large over Spark Connect, where Spark decides what to broadcast."""
     if merge.condition.expression is None:
         return [F.lit(_MANY_BYTES).alias(name) for name in ("key_bytes", "source_bytes")]
-    internals, used = SparkInternals(frame.sparkSession), used_by(merge.condition.expression)
-    keys, everything = _RowWidth(), _RowWidth()
+    internals, used_attributes = SparkInternals(frame.sparkSession), used_by(merge.condition.expression)
+    key_width, source_width = _RowWidth(), _RowWidth()
     for attribute, field in zip(internals.attributes(frame), frame.schema.fields, strict=True):
         is_text = isinstance(field.dataType, StringType | BinaryType)
-        for width in (everything, keys) if holds(used, attribute) else (everything,):
+        for width in (source_width, key_width) if holds(used_attributes, attribute) else (source_width,):
             if is_text:
                 width.add_text(internals.column(attribute))
             else:
                 width.fixed_bytes += default_size(attribute)
-    sums = {"key_bytes": keys, "source_bytes": everything}
-    return [F.coalesce(F.sum(width.column()), F.lit(0)).alias(name) for name, width in sums.items()]
+    widths = {"key_bytes": key_width, "source_bytes": source_width}
+    return [F.coalesce(F.sum(width.column()), F.lit(0)).alias(name) for name, width in widths.items()]
 
 
 class _RowWidth:
@@ -236,32 +243,36 @@ class _RowWidth:
         return terms[0]
 
 
-def _keys(frame: DataFrame, bounds: Sequence[_Bound], few: Sequence[int]) -> dict[int, list[Any]]:
-    """Return the distinct values of each key that has few values, in the form of _exact_in_python. few: the positions of these
-    keys in `bounds`, which are the keys of the result too."""
-    if not few:
+def _distinct_keys(frame: DataFrame, bounds: Sequence[_Bound], numbers: Sequence[int]) -> dict[int, list[Any]]:
+    """Return the distinct values of some keys of the source, in the form of _exact_in_python, by the number of the bound.
+    numbers: the positions of these keys in `bounds`."""
+    if not numbers:
         return {}
-    sets = [F.collect_set(_exact_in_python(bounds[number].source, bounds[number].data_type)).alias(str(number)) for number in few]
+    sets = [
+        F.collect_set(_exact_in_python(bounds[number].source, bounds[number].data_type)).alias(str(number)) for number in numbers
+    ]
     values = frame.agg(*sets).first()
     assert values is not None
-    return {number: values[str(number)] for number in few}
+    return {number: values[str(number)] for number in numbers}
 
 
-def _lists_keys(bound: _Bound) -> bool:
+def _may_list_keys(bound: _Bound) -> bool:
+    """Return whether a list of the key's values limits the target: only equality does, and floats are left to their range."""
     return bound.comparison in ("=", "<=>") and not isinstance(bound.data_type, (FloatType, DoubleType))
 
 
-def _restricted(bound: _Bound, number: int, aggregated: Any, keys: list[Any] | None) -> Column:
+def _target_limit(bound: _Bound, number: int, aggregated: Any, keys: list[Any] | None) -> Column:
     """Return the condition that the target's value must fulfil to match any value of the source. number: the bound's position,
-    which is part of the names in `aggregated`. keys: all values of the source; None if only the least and greatest are used."""
+    which is part of the names in `aggregated`, the row of aggregates over the source. keys: all values of the source; None if
+    only the least and greatest are used."""
     kind, count = bound.data_type, aggregated[f"count{number}"]
     if count == 0:
         condition = F.lit(False)
     elif keys is not None:
-        plain = isinstance(kind, (IntegralType, StringType, BooleanType))
-        condition = bound.target.isin(keys if plain else [_back(key, kind) for key in keys])
+        is_own_type = isinstance(kind, (IntegralType, StringType, BooleanType))  # other keys are not in their own type
+        condition = bound.target.isin(keys if is_own_type else [_constant(key, kind) for key in keys])
     else:
-        low, high = _back(aggregated[f"min{number}"], kind), _back(aggregated[f"max{number}"], kind)
+        low, high = _constant(aggregated[f"min{number}"], kind), _constant(aggregated[f"max{number}"], kind)
         match bound.comparison:
             case "=" | "<=>":
                 condition = (bound.target >= low) & (bound.target <= high)
@@ -277,20 +288,22 @@ def _restricted(bound: _Bound, number: int, aggregated: Any, keys: list[Any] | N
     return condition | bound.target.isNull() if bound.comparison == "<=>" and source_has_nulls else condition
 
 
-def _is_unique(frame: DataFrame, equal: Sequence[_Bound]) -> bool:
+def _is_unique(frame: DataFrame, equal_bounds: Sequence[_Bound]) -> bool:
     """Return whether no two rows of the source have the same non-null keys: then no row of the target matches two."""
-    keys = [bound.source.alias(f"k{number}") for number, bound in enumerate(equal)]
-    has_keys = reduce(and_, (bound.source.isNotNull() for bound in equal))
-    twice = frame.where(has_keys).select(*keys).groupBy(*(f"k{number}" for number in range(len(keys)))).count().where("count > 1")
-    return twice.limit(1).count() == 0
+    names = [f"k{number}" for number in range(len(equal_bounds))]
+    keys = [bound.source.alias(name) for name, bound in zip(names, equal_bounds, strict=True)]
+    has_keys = reduce(and_, (bound.source.isNotNull() for bound in equal_bounds))
+    repeated_keys = frame.where(has_keys).select(*keys).groupBy(*names).count().where("count > 1")
+    return repeated_keys.limit(1).count() == 0
 
 
 # ---------------------------------------------------------------- values that pass through Python
 
 
 def _has_bounds(kind: DataType) -> bool:
-    plain = isinstance(kind, (IntegralType, FractionalType, DateType, TimestampType, TimestampNTZType, BooleanType))
-    return plain or kind.simpleString() == "string"  # another collation would have another order than the statistics
+    """Return whether values of the type have an order that the bounds in the table's statistics share."""
+    is_ordered = isinstance(kind, (IntegralType, FractionalType, DateType, TimestampType, TimestampNTZType, BooleanType))
+    return is_ordered or kind.simpleString() == "string"  # another collation would have another order than the statistics
 
 
 def _exact_in_python(value: Column, kind: DataType) -> Column:
@@ -305,8 +318,8 @@ def _exact_in_python(value: Column, kind: DataType) -> Column:
     return value
 
 
-def _back(value: Any, kind: DataType) -> Column:
-    """Return a value of _exact_in_python as a constant of its original type."""
+def _constant(value: Any, kind: DataType) -> Column:
+    """Return a value in the form of _exact_in_python as a constant of its original type."""
     match kind:
         case DateType():
             return F.date_from_unix_date(F.lit(value))

@@ -80,6 +80,8 @@ def replace_matching(
 
 @dataclass(frozen=True)
 class _Request:
+    """The arguments of replace_matching."""
+
     spark: SparkSession
     table: TablePath
     source: DataFrame
@@ -88,10 +90,11 @@ class _Request:
     same_types: bool
 
     def run(self, level: StorageLevel) -> DmlResult:
+        """Run the overwrite. level: where Spark caches the source."""
         alias, request, evolves = self.matching.alias, self.request, self.request.merge_schema
         evolve = self._definition_changes
         with open_target(self.spark, self.table, "WRITE", alias=alias, evolve=evolve, request=request) as target:
-            resolved = self._resolved(target.shape, target.dml.snapshot.schema.names)
+            resolved = self._as_merge(target.shape, target.dml.snapshot.schema.names)
             rows = MergeRows(target, resolved, StoreAssignment.of(self.spark, evolves=evolves))
             rows.check()
             with cached_source(resolved, level) as source:
@@ -100,37 +103,41 @@ class _Request:
     def _definition_changes(self, snapshot: Snapshot) -> DefinitionChanges:
         """Return the changes that an overwrite with the same options would make, after its checks."""
         source_schema = self.source.schema.toNullable()
-        fields = [StructField(name, source_schema[column].dataType) for name, column in self._values().items()]
+        fields = [StructField(name, source_schema[column].dataType) for name, column in self._source_columns().items()]
         schema = from_spark_schema(StructType(fields))
         return at_table(self.spark, partial(_checked_changes, snapshot, schema, self.request, self.same_types))
 
-    def _values(self) -> Mapping[str, str]:
+    def _source_columns(self) -> Mapping[str, str]:
+        """Return for each column of the new rows the name of the source's column that has its values."""
         return {name: name for name in self.source.columns} if self.matching.values is None else self.matching.values
 
-    def _resolved(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
+    def _as_merge(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
+        """Return the overwrite as a MERGE that deletes matches and inserts the other rows of the source; _ReplaceRun also inserts
+        the rows of the source that match. frame: stands for the target. columns: the names of the table's columns."""
         case_sensitive = is_case_sensitive(self.spark)
         source, condition = self.matching.between(columns, self.source, case_sensitive=case_sensitive)
-        values = {quoted(name): F.col(quoted(column)) for name, column in self._values().items()}
-        # As in a MERGE. _ReplaceRun also inserts the rows of the source that match.
+        values = {quoted(name): F.col(quoted(column)) for name, column in self._source_columns().items()}
         clauses: tuple[Clause[Column], ...] = (Clause("matched", "delete"), Clause("not matched", "insert", assignments=values))
         try:
             return ResolvedMerge.of(
                 frame, columns, source, condition, clauses, evolves=self.request.merge_schema, alias=self.matching.alias
             )
         except (AnalysisException, DeltaError) as error:
-            explained = _explained(error)
-            if explained is None:
+            clearer_error = _clearer_error(error)
+            if clearer_error is None:
                 raise
-            raise explained from error
+            raise clearer_error from error
 
 
 def _checked_changes(snapshot: Snapshot, schema: DeltaSchema, request: WriteRequest, same_types: bool) -> DefinitionChanges:
+    """Return the changes of the table's definition that an overwrite makes. Raises the errors of its checks, and with same_types
+    SchemaMismatchError for a column of another type than the table's."""
     if same_types and not request.merge_schema:
         check_same_types(snapshot.schema, schema)
     return plan_change(snapshot, schema, request).changes
 
 
-def _explained(error: AnalysisException | DeltaError) -> DeltaError | None:
+def _clearer_error(error: AnalysisException | DeltaError) -> DeltaError | None:
     """Return the error in the words of these options, or None for an error that is clear enough."""
     condition = (error.error_class if isinstance(error, DeltaError) else error.getCondition()) or ""
     if condition == "DELTA_MERGE_UNRESOLVED_EXPRESSION" and isinstance(error, DeltaError):
@@ -156,33 +163,39 @@ def _explained(error: AnalysisException | DeltaError) -> DeltaError | None:
 
 @dataclass(frozen=True)
 class _ReplaceRun(MergeRun):
+    """One run of the overwrite, as the MERGE that _as_merge makes of it."""
+
     matching: Matching
     request: WriteRequest
 
-    def _decided(self, target_rows: DataFrame | None, facts: SourceFacts) -> DataFrame:
-        """Unlike in a MERGE, a row of the source that matches is added too."""
-        (delete, _), (insert, clause) = enumerate(self.merge.clauses)
-        added = self.source.frame.select(F.lit(insert).alias(CLAUSE), self.rows.new_row(clause).alias(NEW))
+    def _rows_to_change(self, target_rows: DataFrame | None, facts: SourceFacts) -> DataFrame:
+        """Return the rows that the two clauses of _as_merge delete and insert. Unlike in a MERGE, the rows of the source that
+        match are inserted too."""
+        (delete_number, _), (insert_number, insert_clause) = enumerate(self.merge.clauses)
+        inserted_rows = self.source.frame.select(F.lit(insert_number).alias(CLAUSE), self.rows.new_row(insert_clause).alias(NEW))
         if target_rows is None:
             self.target.dml.transaction.read_rows(FALSE)  # otherwise it would count as a blind append
-            return added
-        sent = F.broadcast(self.source.frame) if facts.key_bytes <= broadcast_limit(target_rows) else self.source.frame
-        matched = target_rows.join(sent, self.merge.condition.column, "left_semi")
-        no_row = F.lit(None).cast(added.schema[NEW].dataType)
-        deleted_rows = matched.select(F.col(ROW_ADDRESS), F.lit(delete).alias(CLAUSE), no_row.alias(NEW))
-        nowhere = F.lit(None).cast(deleted_rows.schema[ROW_ADDRESS].dataType)
-        return deleted_rows.unionAll(added.select(nowhere.alias(ROW_ADDRESS), CLAUSE, NEW))
+            return inserted_rows
+        is_small = facts.key_bytes <= broadcast_limit(target_rows)
+        source = F.broadcast(self.source.frame) if is_small else self.source.frame
+        matching_rows = target_rows.join(source, self.merge.condition.column, "left_semi")
+        no_new_row = F.lit(None).cast(inserted_rows.schema[NEW].dataType)
+        deleted_rows = matching_rows.select(F.col(ROW_ADDRESS), F.lit(delete_number).alias(CLAUSE), no_new_row.alias(NEW))
+        no_address = F.lit(None).cast(deleted_rows.schema[ROW_ADDRESS].dataType)
+        return deleted_rows.unionAll(inserted_rows.select(no_address.alias(ROW_ADDRESS), CLAUSE, NEW))
 
     def _parameters(self) -> dict[str, Any]:
+        """Return what the history records, as for any overwrite."""
         schema_parameters = {"canMergeSchema": True} if self.request.merge_schema else {}
         if self.request.partition_overwrite_mode == "dynamic":  # from the session, and without effect here
             schema_parameters["isDynamicPartitionOverwrite"] = True
         partitions = list(self.request.partition_by or ())
-        return {"mode": "Overwrite", "partitionBy": partitions, **schema_parameters, **self.matching.recorded()}
+        return {"mode": "Overwrite", "partitionBy": partitions, **schema_parameters, **self.matching.history_parameter()}
 
     def _metrics(self, facts: SourceFacts) -> MetricNames:
         return _write_metrics
 
 
 def _write_metrics(metrics: Mapping[str, int], by_clause: Mapping[int, int]) -> dict[str, int]:
+    """Return the metrics without the times, which the history of an overwrite does not have. by_clause: not used here."""
     return {name: value for name, value in metrics.items() if not name.endswith("Ms")}

@@ -26,6 +26,8 @@ from spark_plugin.options.read_limits import PARQUET_TASKS_PER_CORE, PYTHON_TASK
 from spark_plugin.options.storage import session_storage
 
 CATALOG_SETTINGS = "pydelta.told"
+"""An option with JSON that the catalogs write: `confs`, the session's settings; `hadoop`, settings of Hadoop's file systems;
+`parallelism`, Spark's default number of tasks."""
 READ_LEASE = "spark.pydelta.readLease"
 IGNORE_MISSING_FILES = "spark.sql.files.ignoreMissingFiles"
 COORDINATOR = "spark.pydelta.coordinator"
@@ -78,11 +80,12 @@ def storage_part(confs: Mapping[str, str], hadoop: Mapping[str, str], path: str)
     file systems."""
     if kind_of(path) is not None or is_name_in_catalog(path):
         return session_storage(confs, hadoop, path)
-    named = {"coordinator": confs.get(COORDINATOR), "coordinator.transaction": confs.get(TRANSACTION)}
-    return {name: value for name, value in named.items() if value is not None}
+    options = {"coordinator": confs.get(COORDINATOR), "coordinator.transaction": confs.get(TRANSACTION)}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def as_option(settings: Mapping[str, Any]) -> str:
+    """Return the settings that are not None as the text of the option SESSION."""
     return json.dumps({name: value for name, value in settings.items() if value is not None})
 
 
@@ -91,17 +94,17 @@ def with_session(options: Mapping[str, str]) -> dict[str, str]:
     text = next((value for name, value in options.items() if name.lower() == CATALOG_SETTINGS), None)
     if text is None:
         return dict(options)
-    remaining_options = {name: value for name, value in options.items() if name.lower() != CATALOG_SETTINGS}
+    user_options = {name: value for name, value in options.items() if name.lower() != CATALOG_SETTINGS}
     settings = json.loads(text)
-    path = next((value for name, value in remaining_options.items() if name.lower() == "path"), "")
+    path = next((value for name, value in user_options.items() if name.lower() == "path"), "")
     storage = storage_part(settings["confs"], settings["hadoop"], path)
     parts = {**read_part(settings["confs"], settings["parallelism"]), **write_part(settings["confs"]), STORAGE: storage or None}
-    return {**remaining_options, SESSION: as_option(parts)}
+    return {**user_options, SESSION: as_option(parts)}
 
 
 def _partitions(confs: Mapping[str, str], default_parallelism: int | None, per_core: int) -> int | None:
-    """Return the number of tasks that a scan should have: the session's setting, or a number per core; None if neither is
-    known."""
+    """Return the number of tasks that a scan should have: the session's setting for scans, or a number per core; None if neither
+    is known. per_core: the number of tasks for each core."""
     least_partitions = confs.get(LEAST_PARTITIONS)
     if least_partitions is not None:
         return int(least_partitions)

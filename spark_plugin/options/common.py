@@ -1,7 +1,8 @@
 """The common part of read and write options: names, single values, the session's settings.
 
 Names are delta-spark's, and case does not matter. An unknown name is refused, and the error names a similar known one.
-An invalid value is refused too: an option that is silently dropped reads the wrong version or writes the wrong rows. Session
+An invalid value is refused too: an option that is silently dropped reads the wrong version or writes the wrong rows. Names that
+begin with `pydelta.` are private options, which only pydelta itself sets (private.py). Session
 settings (time zone, sizes of partitions) come in the option SESSION, which `dataframe_api/method_patches.py` adds; without it the
 defaults of Spark and of this machine apply.
 """
@@ -74,8 +75,9 @@ _MAX_VERSION = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """What a scan takes from the session. target_partitions, native_partitions: the approximate number of partitions of a small
-    table, for Python and for Spark's own Parquet reader."""
+    """What a scan takes from the session. max_partition_bytes: the most bytes of one task. open_cost_bytes: what opening a file
+    counts, in bytes. target_partitions, native_partitions: the approximate number of partitions of a small table, for Python and
+    for Spark's own Parquet reader."""
 
     time_zone: str = "UTC"
     max_partition_bytes: int = 128 * _MIB
@@ -89,7 +91,7 @@ class SessionSettings:
 
 def single_path(options: Mapping[str, str]) -> str:
     """Return the path as the user wrote it. Spark passes several paths, or a list of one, as JSON in `paths`."""
-    paths = [options["path"]] if options.get("path") else _listed(options.get("paths", "[]"))
+    paths = [options["path"]] if options.get("path") else _parse_paths(options.get("paths", "[]"))
     if len(paths) == 1:
         return paths[0]
     if paths:
@@ -107,7 +109,8 @@ def single_path(options: Mapping[str, str]) -> str:
     )
 
 
-def _listed(text: str) -> list[str]:
+def _parse_paths(text: str) -> list[str]:
+    """Parse the option `paths`. Raises InvalidOptionError if it is no JSON list of texts."""
     paths = json_or_none(text)
     if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
         raise InvalidOptionError(
@@ -133,14 +136,16 @@ def json_or_none(text: str) -> Any:
 
 
 def whole_number(text: str, largest: int) -> int | None:
-    """Parse any number of digits; None if the text is no number from 0 to `largest`."""
+    """Parse any number of digits; None if the text is no number from 0 to `largest`. A text that is longer than `largest` is not
+    converted, because Python refuses to convert very long ones."""
     digits = text.lstrip("0") or "0" if text.isascii() and text.isdigit() else ""
     number = int(digits) if 0 < len(digits) <= len(str(largest)) else None
     return None if number is None or number > largest else number
 
 
 def in_our_spelling(options: Mapping[str, str], names: tuple[str, ...], verb: str) -> dict[str, str]:
-    """Return the options in the spelling of `names`. verb: the kind of options for the error, such as `read` or `write`.
+    """Return the options, whose names may be in any case, in the spelling of `names`. verb: the kind of options for the error,
+    such as `read` or `write`.
 
     Raises InvalidOptionError (DELTA_UNKNOWN_OPTION) for a name that is not in `names`.
     """
@@ -149,12 +154,13 @@ def in_our_spelling(options: Mapping[str, str], names: tuple[str, ...], verb: st
     for key, value in options.items():
         folded = key.lower()
         if folded not in spelling:
-            raise _unknown(key, names, verb)
+            raise _unknown_name(key, names, verb)
         renamed[spelling[folded]] = value
     return renamed
 
 
-def _unknown(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
+def _unknown_name(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
+    """Return the error for an unknown option. It suggests only names that users should set."""
     public = [name for name in names if not is_private(name) and name not in ("paths", *OLDER_OPTIONS)]
     return unknown_option(
         key,
@@ -169,6 +175,7 @@ CHANGE_FEED = ("readChangeFeed", "readChangeData")
 
 
 def flag(options: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    """Return the value of an option that is true or false. Raises InvalidOptionError for another text."""
     value = options.get(name)
     if value is None:
         return default
@@ -180,17 +187,18 @@ def flag(options: Mapping[str, str], name: str, *, default: bool = False) -> boo
 
 
 def version(options: Mapping[str, str], name: str) -> int | None:
+    """Return the version that an option names; None if it is not set. Raises InvalidOptionError for a text that is no version."""
     text = options.get(name)
     if text is None:
         return None
     number = whole_number(text.removeprefix("+"), _MAX_VERSION)
     if number is None:
-        travel = name == "versionAsOf"
+        is_time_travel = name == "versionAsOf"
         raise InvalidOptionError(
             f"{name} is {text!r}, which is no version. A version is a whole number from 0 to {_MAX_VERSION}; "
             "DeltaTable.history() lists them.",
-            error_class="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE" if travel else "DELTA_VERSION_INVALID",
-            sql_state="42604" if travel else "42815",
+            error_class="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE" if is_time_travel else "DELTA_VERSION_INVALID",
+            sql_state="42604" if is_time_travel else "42815",
             option=name,
             value=text,
         )
@@ -207,18 +215,20 @@ def confs_of_session(options: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def storage_of_session(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the session's settings for stores: see session_storage in storage.py."""
+    """Return the session's settings for the store of the path, by the names of StorageOptions, from the option SESSION."""
     storage: dict[str, str] = json.loads(options.get(SESSION, "{}")).get(STORAGE, {})
     return storage
 
 
 def property_defaults(confs: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of new tables from the session's settings."""
+    """Return the properties that the session's settings give new tables. confs: the settings, by name."""
     pairs = ((name.removeprefix(PROPERTY_DEFAULTS), value) for name, value in confs.items() if name.startswith(PROPERTY_DEFAULTS))
     return {f"delta.{name}": value for name, value in pairs}
 
 
 def session_of(options: Mapping[str, str]) -> SessionSettings:
+    """Return the session's settings from the option SESSION, with defaults for those that it lacks. The option `timeZone` takes
+    precedence over the session's time zone."""
     session = json.loads(options.get(SESSION, "{}"))
     zone = _time_zone(options) or session.get("timeZone") or local_time_zone()
     defaults, cores = SessionSettings(), os.cpu_count() or 1

@@ -20,10 +20,12 @@ _NONCE = "pydelta.nonce"
 
 
 def is_private(name: str) -> bool:
+    """Return whether only pydelta may set the option."""
     return name.lower().startswith(_PREFIX)
 
 
 def signed(options: Mapping[str, str], nonce: str) -> dict[str, str]:
+    """Return the options with the nonce, which proves that pydelta set them."""
     return {**options, _NONCE: nonce}
 
 

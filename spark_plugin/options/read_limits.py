@@ -32,9 +32,9 @@ DRIVER_BYTES = _MIB
 
 DRIVER_DECODED_ROWS, DRIVER_DECODED_VALUES = 1 << 18, 1 << 22
 DRIVER_ENCODED_BYTES, DRIVER_DECODED_BYTES, DRIVER_VECTOR_BYTES = 32 * _MIB, 64 * _MIB, _MIB
-"""The bytes that are decoded for them: two row groups of the size that pydelta writes, of up to sixteen columns. pyarrow decodes
-one in 18 ms; a scan that turns out to be larger has lost 4 ms. A list of zeros made 1.4 GB of 4 KB, so values and decoded bytes
-count too."""
+"""How much is decoded for these rows at most: rows, values, bytes in the file, bytes in memory, and bytes of deletion vectors.
+It is two row groups of the size that pydelta writes, of up to sixteen columns. pyarrow decodes a row group in 18 ms; a scan that
+turns out to be larger has lost 4 ms. A list of zeros made 1.4 GB of 4 KB, so values and decoded bytes count too."""
 
 DRIVER_RESULT_BYTES = 4 * _MIB
 """The bytes that Spark's expressions make of these rows on the driver. A projection once ran out of memory where a task
@@ -112,6 +112,6 @@ SMALL_LOG_BYTES = _MIB
 
 
 def for_the_rule() -> tuple[int, int]:
-    """The sizes that the rule needs before it calls the source: the row count of a limit, and the number of columns by which
-    partial rows are grouped."""
+    """Return the sizes that the rule needs before it calls the source: the row count of a limit, and the number of columns by
+    which partial rows are grouped."""
     return MOST_LIMITED_ROWS, MOST_GROUP_COLUMNS

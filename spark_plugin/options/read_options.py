@@ -87,7 +87,7 @@ _STREAM_NAMES = (
     "allowSourceColumnRename",
     "allowSourceColumnTypeChange",
 )
-# Spark passes the options of a catalog's table to a source only once: when the table is entered into the catalog with the
+# Spark passes the options of a table in its catalog to a source only once: when the table is entered into the catalog with the
 # schema that the source then returns. So they are stored in that schema, in the metadata of each field, under this key.
 CATALOG_KEY = "pydelta.table"
 _ENTRY = "The table's entry in the catalog"
@@ -115,8 +115,10 @@ class ChangeRange:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """One batch read. version and timestamp_ms: at most one. view: `table`, `history` or `detail`; view_limit: the maximum number
-    of rows of a history, None for all.
+    """One batch read. version and timestamp_ms: at most one; neither for the newest version. changes: the range of a change feed;
+    None to read rows. filter: an SQL condition that rows must fulfil. columns: the names of the columns to read; None for all.
+    pruning: false to read without the optimizer rule's filters. view: `table`, `history` or `detail`; view_limit: the maximum
+    number of rows of a history, None for all. user_schema: the schema that the user gave to the reader, as JSON.
 
     lease_seconds: of the leases that tell VACUUM about the read; None for no lease.
     files: of a scan for DML, the file that lists the data files to read. It is on this machine or, with a relative path, in the
@@ -151,8 +153,9 @@ class ReadOptions:
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
-    """Raises InvalidOptionError for an unknown name, an invalid value, or options that contradict each other."""
-    options = _without_catalog(options)
+    """Parse the options of a batch read. Raises InvalidOptionError for an unknown name, an invalid value, or options that
+    contradict each other."""
+    options = _without_catalog_facts(options)
     known_options = in_our_spelling(without_storage(options), (*_READ_NAMES, *_STREAM_NAMES), "read")
     session = session_of(known_options)
     parsed = ReadOptions(
@@ -168,7 +171,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         follow_latest=flag(known_options, "followLatest"),
         lease_seconds=_lease_seconds(known_options),
         pruning=flag(known_options, "pruning", default=True),
-        disabled=_disabled(known_options),
+        disabled=_disabled_roads(known_options),
         view=known_options.get(VIEW, "table"),
         view_limit=int(known_options[VIEW_LIMIT]) if VIEW_LIMIT in known_options else None,
         files=known_options.get(FILES),
@@ -180,7 +183,8 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
     return parsed
 
 
-def _disabled(options: Mapping[str, str]) -> frozenset[str]:
+def _disabled_roads(options: Mapping[str, str]) -> frozenset[str]:
+    """Return the names of roads.py that the option DISABLED and the older options disable."""
     disabled = parse_disabled(options.get(DISABLED, ""))
     for name, roads in OLDER_OPTIONS.items():
         if name in options:
@@ -192,12 +196,12 @@ def _disabled(options: Mapping[str, str]) -> frozenset[str]:
 def catalog_entry(options: Mapping[str, str]) -> str | None:
     """Return the options of a table that is being entered into a catalog, as the text to store under CATALOG_KEY. Otherwise
     None."""
-    return json.dumps(_without_catalog(options)) if _is_catalog(options) else None
+    return json.dumps(_without_catalog_facts(options)) if _is_catalog(options) else None
 
 
 def catalog_options(entry: str) -> dict[str, str]:
     """Return the options that `catalog_entry` stored, each in its proper spelling."""
-    options = _options_in(entry)
+    options = _entry_options(entry)
     storage = {name: value for name, value in options.items() if is_storage_option(name)}
     return {**in_our_spelling(without_storage(options), (*_READ_NAMES, *_STREAM_NAMES), "read"), **storage}
 
@@ -207,8 +211,9 @@ def _is_catalog(options: Mapping[str, str]) -> bool:
     return any(key.lower() == "provider" for key in options)
 
 
-def _without_catalog(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options from OPTIONS (...) and LOCATION of CREATE TABLE.
+def _without_catalog_facts(options: Mapping[str, str]) -> dict[str, str]:
+    """Return only the options from OPTIONS (...) and LOCATION of CREATE TABLE, if the options are those of an entry of Spark's
+    catalog; other options are returned unchanged.
 
     Spark mixes them with the entry's owner, comment and TBLPROPERTIES, and passes those of OPTIONS a second time as
     `option.<name>`, except the path. Raises UnsupportedOperationError for TBLPROPERTIES of Delta.
@@ -223,11 +228,11 @@ def _without_catalog(options: Mapping[str, str]) -> dict[str, str]:
             "them out; options of df.write.format('pydelta') with these names set them when the table is created.",
             properties=properties,
         )
-    named = {key: value for key, value in lowercase_options.items() if f"option.{key}" in lowercase_options}
-    refuse_private(named, _ENTRY)
-    refuse_secrets(named)
+    entry_options = {key: value for key, value in lowercase_options.items() if f"option.{key}" in lowercase_options}
+    refuse_private(entry_options, _ENTRY)
+    refuse_secrets(entry_options)
     path = lowercase_options.get("path")
-    return named if path is None else {**named, "path": local_path(path)}
+    return entry_options if path is None else {**entry_options, "path": local_path(path)}
 
 
 def local_path(location: str) -> str:
@@ -240,10 +245,11 @@ def with_catalog_entry(options: Mapping[str, str], entry: str | None) -> dict[st
     """Return the options under lower-case names. If Spark has passed no path, they are completed by those of the entry, the text
     that `catalog_entry` returned."""
     lowercase_options = {key.lower(): value for key, value in options.items()}
-    return lowercase_options if entry is None or has_path(lowercase_options) else {**_options_in(entry), **lowercase_options}
+    return lowercase_options if entry is None or has_path(lowercase_options) else {**_entry_options(entry), **lowercase_options}
 
 
-def _options_in(entry: str) -> dict[str, str]:
+def _entry_options(entry: str) -> dict[str, str]:
+    """Parse the text of `catalog_entry`. Raises InvalidOptionError if somebody has changed it to something else."""
     options = json_or_none(entry)
     if not isinstance(options, dict) or not all(isinstance(value, str) for value in options.values()):
         raise InvalidOptionError(
@@ -256,21 +262,22 @@ def _options_in(entry: str) -> dict[str, str]:
 
 
 def _refuse_contradictions(parsed: ReadOptions) -> None:
-    travels = parsed.version is not None or parsed.timestamp_ms is not None
+    """Raise InvalidOptionError for options that exclude each other."""
+    has_version = parsed.version is not None or parsed.timestamp_ms is not None
     if parsed.version is not None and parsed.timestamp_ms is not None:
         raise InvalidOptionError(
             "Both versionAsOf and timestampAsOf are given. Each names a version by itself: give one of them.",
             error_class="DELTA_ONEOF_IN_TIMETRAVEL",
             sql_state="42601",
         )
-    if travels and parsed.changes is not None:
+    if has_version and parsed.changes is not None:
         raise InvalidOptionError(
             "versionAsOf and timestampAsOf read a table's rows at one version; readChangeFeed reads the changes over many. "
             "Bound the feed with startingVersion and endingVersion, or with startingTimestamp and endingTimestamp.",
             error_class="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
             sql_state="0AKDC",
         )
-    if parsed.follow_latest and (travels or parsed.changes is not None):
+    if parsed.follow_latest and (has_version or parsed.changes is not None):
         raise InvalidOptionError(
             "followLatest reads the newest version each time; it cannot go with a version, a timestamp or a change feed.",
             option="followLatest",
@@ -280,8 +287,12 @@ def _refuse_contradictions(parsed: ReadOptions) -> None:
 
 
 def _changes(options: Mapping[str, str], time_zone: str) -> ChangeRange | None:
-    """If a version and a timestamp bound the same side, the version takes precedence. delta-spark refuses both where the table is
-    read by name (DELTA_MULTIPLE_CDC_BOUNDARY)."""
+    """Return the range of a change feed; None if the options request none. Raises InvalidOptionError for bounds without a change
+    feed, ChangeDataFeedError for a change feed without a start.
+
+    If a version and a timestamp bound the same side, the version takes precedence. delta-spark refuses both where the table is
+    read by name (DELTA_MULTIPLE_CDC_BOUNDARY).
+    """
     bounds = [name for name in ("startingVersion", "endingVersion", "startingTimestamp", "endingTimestamp") if name in options]
     if not any(flag(options, name) for name in CHANGE_FEED):
         if bounds:
@@ -317,10 +328,11 @@ def _column_list(options: Mapping[str, str]) -> tuple[str, ...] | None:
         raise InvalidOptionError(
             "The option columns is empty. Name the columns with commas between them: 'id, day'.", option="columns"
         )
-    lower = [name.lower() for name in names]
-    if twice := sorted({name for name in names if lower.count(name.lower()) > 1}):
+    lowercase_names = [name.lower() for name in names]
+    repeated = sorted({name for name in names if lowercase_names.count(name.lower()) > 1})
+    if repeated:
         raise InvalidOptionError(
-            f"The option columns names a column twice (names that differ only in case are the same): {', '.join(twice)}. "
+            f"The option columns names a column twice (names that differ only in case are the same): {', '.join(repeated)}. "
             "Name it once.",
             error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
             sql_state="42711",
@@ -337,11 +349,13 @@ def _option_or_setting(options: Mapping[str, str], name: str) -> str:
 
 
 def _flag_or_setting(options: Mapping[str, str], name: str) -> bool:
+    """Return an option that is true or false, or the session's setting for it; False if there is neither."""
     return flag({name: _option_or_setting(options, name)}, name)
 
 
 def _lease_seconds(options: Mapping[str, str]) -> int | None:
-    """Parse `true`, `false`, or a time such as `2 hours`; None for no lease."""
+    """Return how long a lease is valid after it was written: the option is `true`, `false`, or a time such as `2 hours`. None for
+    no lease."""
     text = _option_or_setting(options, "readLease")
     if text.lower() in ("true", "false"):
         return DEFAULT_SECONDS if text.lower() == "true" else None
@@ -360,5 +374,6 @@ def _lease_seconds(options: Mapping[str, str]) -> int | None:
 
 
 def _timestamp(options: Mapping[str, str], name: str, time_zone: str) -> int | None:
+    """Return the time that an option names, in ms since 1970; None if it is not set. time_zone: of texts without one."""
     text = options.get(name)
     return None if text is None else parse_timestamp_ms(text, time_zone)

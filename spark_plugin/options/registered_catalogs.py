@@ -22,24 +22,26 @@ _settings: dict[str, dict[str, str]] = {}
 
 
 def remember(spark: Any, catalogs: Mapping[str, Mapping[str, str]]) -> None:
-    """catalogs: for each name its settings, as those of `spark.sql.catalog.<name>`. Raises InvalidOptionError."""
+    """Register catalogs for a session. catalogs: for each name its settings, as those of `spark.sql.catalog.<name>`. Raises
+    InvalidOptionError for an unknown setting, and for a catalog without a server."""
     settings = {}
-    for catalog, named in catalogs.items():
-        for name, value in named.items():
+    for catalog, catalog_settings in catalogs.items():
+        for name, value in catalog_settings.items():
             if name not in CATALOG_SETTINGS:
                 what = f"Catalogs of Unity Catalog have no setting {name!r}, which {catalog} has."
                 raise unknown_option(name, CATALOG_SETTINGS, what, "Correct the name.")
             settings[f"{CATALOG_PREFIX}{catalog}.{name}"] = str(value)
-        if "uri" not in named:
+        if "uri" not in catalog_settings:
             raise InvalidOptionError(f"The catalog {catalog} has no server. Give its uri.", option="catalogs")
     # The session's settings get the servers, which are no secrets. Nothing is set before all catalogs are checked.
-    for catalog, named in catalogs.items():
-        spark.conf.set(f"{CATALOG_PREFIX}{catalog}.uri", named["uri"])
+    for catalog, catalog_settings in catalogs.items():
+        spark.conf.set(f"{CATALOG_PREFIX}{catalog}.uri", catalog_settings["uri"])
     _settings[_key(spark)] = {**registered_settings(spark), **settings}
 
 
 def registered_settings(spark: Any) -> dict[str, str]:
-    """Return the settings of all catalogs, by their whole names."""
+    """Return the settings of all catalogs that were registered for this session, by their whole names, such as
+    `spark.sql.catalog.main.token`."""
     return dict(_settings.get(_key(spark), {}))
 
 
@@ -54,5 +56,6 @@ def take_settings(spark: Any, settings: Mapping[str, str]) -> None:
 
 
 def _key(spark: Any) -> str:
+    """Return the key of a session in _settings."""
     adapter = adapter_of(spark)
     return _OF_PROCESS if adapter.is_driver else adapter.session_id

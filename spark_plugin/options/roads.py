@@ -32,6 +32,8 @@ class Road(StrEnum):
     """Spark gets sizes when it plans joins, and files are chosen by the values that the other side of a join has."""
 
 
+# The parts that are no roads: the optimizer rule, planning in the driver's own Python, what is added to Spark Connect, and the
+# router of SQL statements.
 PRUNING = "pruning"
 DRIVER_PLANNING = "driver-planning"
 CONNECT = "connect"
@@ -49,7 +51,7 @@ OLDER_OPTIONS: Mapping[str, tuple[Road, ...]] = {
     "logAnswers": (Road.LOG, Road.DRIVER, Road.PARTIAL),
     "joinPlanning": (Road.JOINS,),
 }
-"""Read options of before DISABLE_CONF, and the roads that false disables."""
+"""Older read options, which DISABLE_CONF replaces, and the roads that the value false disables."""
 
 OLDER_SETTINGS: Mapping[str, str] = {
     PRUNING: "spark.pydelta.pruning.enabled",

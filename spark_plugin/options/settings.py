@@ -37,9 +37,10 @@ from spark_plugin.options.storage import storage_options
 VARIABLES = "spark.sql.variable.substitute"
 """Whether Spark's parser replaces ${setting} in texts by the value of the setting."""
 _QUOTES = "spark.sql.ansi.doubleQuotedIdentifiers"  # has no effect without ANSI mode
+# Characters whose meaning in an expression depends on a setting, and this setting.
 _TEXT_SETTINGS = {"\\": "spark.sql.parser.escapedStringLiterals", '"': _QUOTES}
-_OF_SPARK = "spark.sql."
-"""The prefix of settings that have defaults."""
+_SPARK_PREFIX = "spark.sql."
+"""The prefix of Spark's own settings, which have defaults."""
 _AUTO_RESET_CONF = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 
 
@@ -60,7 +61,7 @@ class TablePath:
 
 
 class _Settings:
-    """A session's settings at one moment."""
+    """A session's settings at one moment: all that were set are read once."""
 
     def __init__(self, spark: Any) -> None:
         self._spark = spark
@@ -82,8 +83,9 @@ class _Settings:
         return {name: value for name, value in values if value is not None}
 
     def _value_of(self, name: str) -> str | None:
-        """Only a lookup by name (`conf`) returns the defaults that Spark has for its own settings."""
-        if not self._adapter.has_local_settings or (name.startswith(_OF_SPARK) and name not in self.explicit):
+        """Return the session's value or Spark's default; None if there is neither. Only a lookup by name (`conf`) returns the
+        defaults that Spark has for its own settings."""
+        if not self._adapter.has_local_settings or (name.startswith(_SPARK_PREFIX) and name not in self.explicit):
             return conf(self._spark, name)
         return self.explicit.get(name)
 
@@ -96,21 +98,24 @@ class _Settings:
 
 
 def storage_settings(spark: Any, path: str | None) -> dict[str, str]:
-    """Return the session's settings for the store of a path, with all tokens."""
+    """Return the session's settings for the store of a path, with the tokens of registered catalogs. They must not become an
+    option of Spark, which others may see (registered_catalogs.py)."""
     return _Settings(spark).storage(path, registered_settings(spark))
 
 
 def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) -> str:
-    """Return the option SESSION of a read of a path. Settings that a server hides are left out. tracks_schema: the read is a
-    stream with a log of schemas, whose settings have names that end in a number of the stream."""
+    """Return the option SESSION of a read of a path. Settings that a server hides are left out, and so are the tokens of
+    registered catalogs: others may see options (registered_catalogs.py). tracks_schema: the read is a stream with a log of
+    schemas, whose settings have names that end in a number of the stream."""
     settings = _Settings(spark)
-    allowed = settings.beginning_with(ALLOW_CONFS) if tracks_schema else {}
+    allowed_changes = settings.beginning_with(ALLOW_CONFS) if tracks_schema else {}
     parts = read_part(settings.values_of(READ_SETTINGS), adapter_of(spark).default_parallelism())
-    return as_option({**parts, CONFS: allowed or None, STORAGE: settings.storage(path, {}) or None})
+    return as_option({**parts, CONFS: allowed_changes or None, STORAGE: settings.storage(path, {}) or None})
 
 
 def write_settings(spark: Any, path: str | None) -> str:
-    """Return the option SESSION of a write to a path."""
+    """Return the option SESSION of a write to a path. As in read_settings, it has no tokens of registered catalogs, because
+    others may see options (registered_catalogs.py)."""
     settings = _Settings(spark)
     parts = write_part({**settings.values_of((TIME_ZONE, *WRITE_SETTINGS)), **settings.beginning_with(PROPERTY_DEFAULTS)})
     return as_option({**parts, STORAGE: settings.storage(path, {}) or None})
@@ -154,11 +159,11 @@ def is_enabled(spark: Any, name: str) -> bool:
     DISABLE_CONF."""
     if name in parse_disabled(conf(spark, DISABLE_CONF) or ""):
         return False
-    older = OLDER_SETTINGS[name]
-    if conf(spark, older) is None:
+    older_setting = OLDER_SETTINGS[name]
+    if conf(spark, older_setting) is None:
         return True
-    warn_deprecated(f"setting {older}", f"to {name} in the place of false; else leave it out")
-    return is_on(spark, older)
+    warn_deprecated(f"setting {older_setting}", f"to {name} in the place of false; else leave it out")
+    return is_on(spark, older_setting)
 
 
 def disable(spark: Any, names: Iterable[str]) -> None:
@@ -212,6 +217,7 @@ def check_rule_text(spark: Any, of: str, text: str) -> None:
 
 
 def is_on(spark: Any, name: str, *, default: bool = True) -> bool:
-    """Return a setting that is true or false. Raises InvalidOptionError for another text."""
+    """Return the value of a setting that is true or false. default: if the session has no value. Raises InvalidOptionError for
+    another text."""
     text = conf(spark, name)
     return flag({} if text is None else {name: text}, name, default=default)

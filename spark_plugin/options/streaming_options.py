@@ -35,7 +35,7 @@ from spark_plugin.options.write_options import WriteOptions, write_options
 CHECKPOINT_LOCATION = "checkpointLocation"
 
 # Options of DataStreamWriter itself, which Spark passes together with those of the sink.
-_OF_SPARK = (CHECKPOINT_LOCATION.lower(), "queryname")
+_DATA_STREAM_WRITER_OPTIONS = (CHECKPOINT_LOCATION.lower(), "queryname")
 # Options whose value a stream itself defines, or that it does not support, and what to do instead.
 _NOT_IN_STREAMS = {
     "txnAppId": "The stream records its own query id and batch id in each commit. In foreachBatch the option works.",
@@ -52,39 +52,40 @@ _NOT_IN_STREAMS = {
 
 
 def is_stream_write(options: Mapping[str, str]) -> bool:
+    """Return whether a write is a stream: only streams have a checkpoint."""
     return any(key.lower() == CHECKPOINT_LOCATION.lower() for key in options)
 
 
 def stream_write_options(options: Mapping[str, str], *, complete: bool) -> WriteOptions:
-    """complete: the output mode is complete, not append.
+    """Parse the options of a stream's sink. complete: the output mode is complete, not append.
 
     Raises the same as write_options; UnsupportedOperationError for an option that streams do not have.
     """
-    sink_options = {key: value for key, value in options.items() if key.lower() not in _OF_SPARK}
+    sink_options = {key: value for key, value in options.items() if key.lower() not in _DATA_STREAM_WRITER_OPTIONS}
     for key, value in sink_options.items():
         name = next((name for name in _NOT_IN_STREAMS if name.lower() == key.lower()), None)
-        if name is not None and not _says_nothing(name, value):
+        if name is not None and not _has_no_effect(name, value):
             raise UnsupportedOperationError(
                 f"The write option {name} (={value}) has no meaning in a stream; nothing was written. {_NOT_IN_STREAMS[name]}",
                 option=name,
                 value=value,
             )
-    return write_options(_without_confs(sink_options), overwrite=complete)
+    return write_options(_without_batch_settings(sink_options), overwrite=complete)
 
 
-def _says_nothing(name: str, value: str) -> bool:
-    """Return whether an option has the value that is true for every stream."""
+def _has_no_effect(name: str, value: str) -> bool:
+    """Return whether an option that streams do not have is set to what every stream does anyway."""
     return value.lower() == {"dataChange": "true", "optimizeWrite": "false", "partitionOverwriteMode": "static"}.get(name)
 
 
-def _without_confs(options: Mapping[str, str]) -> dict[str, str]:
+def _without_batch_settings(options: Mapping[str, str]) -> dict[str, str]:
     """Remove the session's settings for options that streams do not have: these settings are for batches."""
     key = next((key for key in options if key.lower() == SESSION.lower()), None)
     if key is None:
         return dict(options)
     settings = json.loads(options[key])
-    of_batches = {WRITE_CONFS[name] for name in _NOT_IN_STREAMS if name in WRITE_CONFS}
-    settings[CONFS] = {name: value for name, value in (settings.get(CONFS) or {}).items() if name not in of_batches}
+    batch_confs = {WRITE_CONFS[name] for name in _NOT_IN_STREAMS if name in WRITE_CONFS}
+    settings[CONFS] = {name: value for name, value in (settings.get(CONFS) or {}).items() if name not in batch_confs}
     return {**options, key: json.dumps(settings)}
 
 
@@ -95,9 +96,10 @@ _MOST_FILES = 2**31 - 1  # of Spark's ReadMaxFiles
 _STARTS = ("startingVersion", "startingTimestamp")
 _SCHEMA_LOCATIONS = ("schemaTrackingLocation", "schemaLocation")
 _TRACKING_ID = "streamingSourceTrackingId"
+# For each kind of schema change, the option that allows a stream to follow it.
 _ALLOW = {kind: f"allowSourceColumn{kind}" for kind in ("Rename", "Drop", "TypeChange")}
-# Options that only streams have, and the spelling of the batch options that a stream takes.
-_OWN_NAMES = (
+# Options that only streams have. _AS_IN_BATCHES are those that batches have too.
+_STREAM_NAMES = (
     *_STARTS,
     *CHANGE_FEED,
     *_SCHEMA_LOCATIONS,
@@ -128,6 +130,7 @@ _AS_IN_BATCHES = (
     "pruning",
     SESSION,
 )
+# Options of batches that a stream does not support, and why or what to do instead.
 _REFUSED = {
     "versionAsOf": "A stream begins with the newest version, or with startingVersion.",
     "timestampAsOf": "A stream begins with the newest version, or with startingTimestamp.",
@@ -141,8 +144,8 @@ _REFUSED = {
 
 @dataclass(frozen=True, slots=True)
 class SchemaTracking:
-    """A log of schemas below `location`, the checkpoint or a directory in it. tracking_id: distinguishes the sources of one
-    query."""
+    """Where a stream keeps its log of the table's schemas, so that it can follow changes of the schema. location: the checkpoint
+    or a directory in it. tracking_id: distinguishes the sources of one query. allowed: the changes that the stream may follow."""
 
     location: str
     tracking_id: str | None
@@ -178,16 +181,16 @@ def is_stream_read(options: Mapping[str, str]) -> bool:
     lowercase_options = {key.lower(): value for key, value in options.items()}
     if STREAM.lower() in lowercase_options or SESSION.lower() in lowercase_options:
         return STREAM.lower() in lowercase_options
-    feed = any(lowercase_options.get(name.lower(), "false").lower() == "true" for name in CHANGE_FEED)
-    starts = any(name.lower() in lowercase_options for name in _STARTS)
-    # In a batch only the change feed has a start, and always one; but never the version "latest".
-    return starts != feed or lowercase_options.get("startingversion", "").lower() == "latest"
+    is_change_feed = any(lowercase_options.get(name.lower(), "false").lower() == "true" for name in CHANGE_FEED)
+    has_start = any(name.lower() in lowercase_options for name in _STARTS)
+    # A batch has a start if and only if it reads a change feed, and its start is never the version "latest".
+    return has_start != is_change_feed or lowercase_options.get("startingversion", "").lower() == "latest"
 
 
 def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
-    """Raises InvalidOptionError for an unknown name, an invalid value, or options that contradict each other;
-    UnsupportedOperationError for an option that streams do not have."""
-    known_options = in_our_spelling(without_storage(options), (*_OWN_NAMES, *_AS_IN_BATCHES, *_REFUSED), "streaming read")
+    """Parse the options of a streaming read. Raises InvalidOptionError for an unknown name, an invalid value, or options that
+    contradict each other; UnsupportedOperationError for an option that streams do not have."""
+    known_options = in_our_spelling(without_storage(options), (*_STREAM_NAMES, *_AS_IN_BATCHES, *_REFUSED), "streaming read")
     for name, instead in _REFUSED.items():
         if name in known_options and known_options[name].lower() != "false":
             raise UnsupportedOperationError(
@@ -195,9 +198,10 @@ def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
                 option=name,
                 value=known_options[name],
             )
-    of_stores = {name: value for name, value in options.items() if is_storage_option(name)}
-    batch = read_options({**{name: value for name, value in known_options.items() if name in _AS_IN_BATCHES}, **of_stores})
-    _refuse_suffix(batch)
+    store_options = {name: value for name, value in options.items() if is_storage_option(name)}
+    batch_options = {name: value for name, value in known_options.items() if name in _AS_IN_BATCHES}
+    batch = read_options({**batch_options, **store_options})
+    _refuse_version_in_path(batch)
     rules = ChangeRules(
         ignore_deletes=flag(known_options, "ignoreDeletes"),
         ignore_changes=flag(known_options, "ignoreChanges") or flag(known_options, "ignoreFileDeletion"),
@@ -208,7 +212,7 @@ def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
         start=_start(known_options),
         limits=_limits(known_options),
         rules=rules,
-        exclude=_exclude(known_options.get("excludeRegex")),
+        exclude=_to_re2(known_options.get("excludeRegex")),
         fail_on_data_loss=flag(known_options, "failOnDataLoss", default=True),
         change_feed=any(flag(known_options, name) for name in CHANGE_FEED),
         event_time=_event_time(known_options),
@@ -216,7 +220,8 @@ def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
     )
 
 
-def _refuse_suffix(batch: ReadOptions) -> None:
+def _refuse_version_in_path(batch: ReadOptions) -> None:
+    """Raise UnsupportedOperationError for a path such as `table@v12`."""
     if named_version(batch.path, batch.session.time_zone, batch.storage) is not None:
         raise UnsupportedOperationError(
             f"The path {batch.path} names a version, and a stream reads a table on and on. Give the path without it, and "
@@ -226,6 +231,7 @@ def _refuse_suffix(batch: ReadOptions) -> None:
 
 
 def _start(options: Mapping[str, str]) -> StreamStart:
+    """Return where the stream begins. Without an option it begins with all rows of the newest version."""
     if all(name in options for name in _STARTS):
         raise InvalidOptionError(
             "Both startingVersion and startingTimestamp are given. Each names a version by itself: give one of them.",
@@ -240,6 +246,7 @@ def _start(options: Mapping[str, str]) -> StreamStart:
 
 
 def _event_time(options: Mapping[str, str]) -> str | None:
+    """Return the column that orders the rows which exist at the start (withEventTimeOrder); None for no such order."""
     if not flag(options, "withEventTimeOrder"):
         return None
     column = options.get("eventTimeColumn")
@@ -253,27 +260,29 @@ def _event_time(options: Mapping[str, str]) -> str | None:
 
 
 def _tracking(stream_options: Mapping[str, str]) -> SchemaTracking | None:
-    named = [name for name in _SCHEMA_LOCATIONS if name in stream_options]
-    if len({stream_options[name] for name in named}) > 1:
+    """Return the log of schemas that the options name; None if they name none. Raises InvalidOptionError and
+    UnsupportedOperationError for options that do not go together."""
+    location_names = [name for name in _SCHEMA_LOCATIONS if name in stream_options]
+    if len({stream_options[name] for name in location_names}) > 1:
         raise InvalidOptionError(
             "Both schemaTrackingLocation and schemaLocation are given, and differ. They mean the same: give one of them.",
             option="schemaLocation",
         )
-    options = {kind: stream_options[name] for kind, name in _ALLOW.items() if name in stream_options}
-    for kind, text in options.items():
+    allowed = {kind: stream_options[name] for kind, name in _ALLOW.items() if name in stream_options}
+    for kind, text in allowed.items():
         if text.lower() != "always" and not (text.isascii() and text.isdigit()):
             raise InvalidOptionError(
                 f"Invalid value {text!r} for option {_ALLOW[kind]!r}: it must be 'always', or the version of the change.",
                 option=_ALLOW[kind],
                 value=text,
             )
-    if not named:
-        alone = next((name for name in (*_ALLOW.values(), _TRACKING_ID) if name in stream_options), None)
-        if alone is not None:
+    if not location_names:
+        stray = next((name for name in (*_ALLOW.values(), _TRACKING_ID) if name in stream_options), None)
+        if stray is not None:
             raise InvalidOptionError(
-                f"The option {alone} is of streams with a log of schemas: name its directory, below the query's checkpoint, in "
+                f"The option {stray} is of streams with a log of schemas: name its directory, below the query's checkpoint, in "
                 "schemaTrackingLocation.",
-                option=alone,
+                option=stray,
             )
         return None
     if not flag(stream_options, "failOnDataLoss", default=True):
@@ -283,16 +292,19 @@ def _tracking(stream_options: Mapping[str, str]) -> SchemaTracking | None:
             option="failOnDataLoss",
         )
     confs = json.loads(stream_options.get(SESSION, "{}")).get(CONFS) or {}
-    return SchemaTracking(stream_options[named[0]], stream_options.get(_TRACKING_ID), Allowed(options, confs))
+    location, tracking_id = stream_options[location_names[0]], stream_options.get(_TRACKING_ID)
+    return SchemaTracking(location, tracking_id, Allowed(allowed, confs))
 
 
 def _limits(options: Mapping[str, str]) -> Limits:
     """Return the limits of a batch. The default number of files applies only if the user sets neither limit."""
-    files, size = _positive(options, "maxFilesPerTrigger"), _positive(options, "maxBytesPerTrigger")
-    return Limits(_DEFAULT_MAX_FILES if files is None and size is None else files, size)
+    max_files, max_bytes = _limit(options, "maxFilesPerTrigger"), _limit(options, "maxBytesPerTrigger")
+    return Limits(_DEFAULT_MAX_FILES if max_files is None and max_bytes is None else max_files, max_bytes)
 
 
-def _positive(options: Mapping[str, str], name: str) -> int | None:
+def _limit(options: Mapping[str, str], name: str) -> int | None:
+    """Return a limit of a batch, in files or bytes; None if the option is not set. Raises InvalidOptionError unless it is a
+    number greater than 0."""
     text = options.get(name)
     if text is None:
         return None
@@ -305,7 +317,8 @@ def _positive(options: Mapping[str, str], name: str) -> int | None:
     return number
 
 
-def _exclude(pattern: str | None) -> str | None:
+def _to_re2(pattern: str | None) -> str | None:
+    """Translate the option excludeRegex, a regular expression of Java, to one of RE2, which Arrow understands."""
     if pattern is None:
         return None
     from delta_py.expressions.functions.regex import to_re2  # few streams use a regular expression

@@ -40,32 +40,41 @@ def unity_storage(confs: Mapping[str, str], connectors: Mapping[str, str], url: 
 
     Raises InvalidOptionError for a URL that names no table.
     """
-    named = {name.removeprefix(_PYDELTA): value for name, value in confs.items() if name.startswith(_PYDELTA)}
-    options = {name: value for name, value in named.items() if is_storage_option(name) and not name.startswith("unity.")}
+    pydelta_confs = {name.removeprefix(_PYDELTA): value for name, value in confs.items() if name.startswith(_PYDELTA)}
+    options = {name: value for name, value in pydelta_confs.items() if is_storage_option(name) and not name.startswith("unity.")}
+    # A catalog coordinates its tables itself, so the session's coordinator is for other tables. In a transaction over tables the
+    # option stays, so that opening the table refuses it (open_catalog_table.py).
     if "coordinator.transaction" not in options:
-        options.pop("coordinator", None)  # it is for other tables
+        options.pop("coordinator", None)
     return {**connectors, **options, **server_options(confs, url), SHARE_OPTION: "true"}
 
 
 def without_other_servers(session: Mapping[str, str], call: Mapping[str, str]) -> dict[str, str]:
-    """Return the session's options for a read or write with options of its own: its server does not get the session's token, and
-    its token takes the place of the session's."""
-    has_token = any(name in call for name in TOKEN_OPTIONS)
-    has_server = URI_OPTION in call and call[URI_OPTION] != session.get(URI_OPTION)
-    dropped = (*TOKEN_OPTIONS, URI_OPTION) if has_server else TOKEN_OPTIONS if has_token else ()
-    return {name: value for name, value in session.items() if name not in dropped}
+    """Return the session's storage options that apply to a read or write with its own options. call: these options.
+
+    If they name another server, it must not get the session's token. If they have a token, they replace the session's tokens.
+    """
+    names_another_server = URI_OPTION in call and call[URI_OPTION] != session.get(URI_OPTION)
+    if names_another_server:
+        dropped_names: tuple[str, ...] = (*TOKEN_OPTIONS, URI_OPTION)
+    elif any(name in call for name in TOKEN_OPTIONS):
+        dropped_names = TOKEN_OPTIONS
+    else:
+        dropped_names = ()
+    return {name: value for name, value in session.items() if name not in dropped_names}
 
 
 def with_registered(options: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of a read or write, with the token of the server that the path names. settings: of catalogs that the
-    session has registered, by their whole names."""
+    """Return the options of a read or write, with the token of the server that the path names in the option SESSION. settings: of
+    catalogs that the session has registered, by their whole names. Other tokens in SESSION are removed; the options are unchanged
+    if no registered catalog has this server."""
     path = next((value for name, value in options.items() if name.lower() == "path"), "")
-    named = server_options(settings, path) if settings and is_name_in_catalog(path) else {}
-    if not named:
+    catalog_options = server_options(settings, path) if settings and is_name_in_catalog(path) else {}
+    if not catalog_options:
         return dict(options)
     session = json.loads(options.get(SESSION, "{}"))
     storage = {name: value for name, value in session.get(STORAGE, {}).items() if name not in TOKEN_OPTIONS}
-    return {**options, SESSION: json.dumps({**session, STORAGE: {**storage, **named, SHARE_OPTION: "true"}})}
+    return {**options, SESSION: json.dumps({**session, STORAGE: {**storage, **catalog_options, SHARE_OPTION: "true"}})}
 
 
 def unity_catalogs(confs: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -91,19 +100,21 @@ def server_options(confs: Mapping[str, str], url: str) -> dict[str, str]:
     catalogs = unity_catalogs(confs)
     if scheme_of(url) == "uc":
         catalog = split_name(url.partition("://")[2])[0]
-        return catalogs.get(catalog) or _of_pydelta(confs)
-    name = table_of(url, {})
+        return catalogs.get(catalog) or _pydelta_server(confs)
+    table_name = table_of(url, {})
     # The settings of the catalog that the URL names come first. A token goes only to the server that was set together with it.
-    candidates = [catalogs.get(name.parts[0], {}), _of_pydelta(confs), *catalogs.values()]
-    return next((options for options in candidates if _is_server(options, name.server)), {})
+    candidates = [catalogs.get(table_name.parts[0], {}), _pydelta_server(confs), *catalogs.values()]
+    return next((options for options in candidates if _is_server(options, table_name.server)), {})
 
 
-def _of_pydelta(confs: Mapping[str, str]) -> dict[str, str]:
+def _pydelta_server(confs: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of the server that `spark.pydelta.unity.uri` names, with its tokens."""
     options = ((option, confs.get(f"{_PYDELTA}{option}")) for option in (URI_OPTION, *TOKEN_OPTIONS))
     return {option: value for option, value in options if value is not None}
 
 
 def _is_server(options: Mapping[str, str], server: str) -> bool:
+    """Return whether the options are those of this server. Options with a URL that cannot be parsed are of no server."""
     uri = options.get(URI_OPTION)
     if uri is None:
         return False

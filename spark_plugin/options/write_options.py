@@ -75,6 +75,7 @@ _NAMES = (
     DESCRIPTION,
 )
 
+# Options that replace only the rows that match some row of the source (merge/replace_matching.py).
 _MATCHING = ("replaceUsing", "replaceOn")
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _LONG = range(-(2**63), 2**63)
@@ -99,7 +100,8 @@ class WriteOptions:
 
 
 def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOptions:
-    """overwrite: Spark's flag; the option MODE, which the patched methods add, is more precise.
+    """Parse the options of a batch write. overwrite: Spark's flag; the option MODE, which the patched methods add, is more
+    precise.
 
     Raises InvalidOptionError for an unknown name and for a text that is no value of its option; the errors of WriteRequest.check;
     UnsupportedOperationError for replaceUsing and replaceOn, which saves of registered sessions handle themselves.
@@ -107,14 +109,15 @@ def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOption
     known_options = in_our_spelling(
         {key: value for key, value in without_storage(options).items() if not _is_property(key)}, _NAMES, "write"
     )
-    if save_mode(known_options.get(MODE, "overwrite" if overwrite else "append")) == "overwrite":
+    mode = save_mode(known_options.get(MODE, "overwrite" if overwrite else "append"))
+    if mode == "overwrite":
         _refuse_matching(known_options)
     path = single_path(known_options)
     txn_app_id, txn_version = _transaction(known_options)
-    flag(known_options, "optimizeWrite")  # the patched method used it before Spark divided the rows into tasks
-    statement = json.loads(known_options.get(AS_SELECT, "{}"))
+    flag(known_options, "optimizeWrite")  # only checked: the patched method used it before Spark divided the rows into tasks
+    statement = json.loads(known_options.get(AS_SELECT, "{}"))  # what an AS SELECT statement says about its table; else empty
     request = WriteRequest(
-        mode=save_mode(known_options.get(MODE, "overwrite" if overwrite else "append")),
+        mode=mode,
         partition_by=_json_names(known_options, PARTITION_BY),
         description=known_options.get(DESCRIPTION, statement.get("description")),
         configuration={key: value for key, value in options.items() if _is_property(key)} | statement.get("properties", {}),
@@ -139,7 +142,7 @@ def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOption
         rule_nonce=known_options.get(RULE_NONCE),
         as_select=statement.get("kind"),
         auto_compact=_auto_compact(known_options),
-        recorded=_recorded(known_options),
+        recorded=_history_parameters(known_options),
     )
     request.check()
     return WriteOptions(path, request, storage_options(options, storage_of_session(known_options)))
@@ -150,7 +153,9 @@ def _is_property(key: str) -> bool:
 
 
 def _refuse_matching(options: Mapping[str, str]) -> None:
-    """Modes other than overwrite ignore these options, as in delta-spark."""
+    """Raise UnsupportedOperationError for an overwrite of matching rows. The patched `save` runs such an overwrite itself, so the
+    options come here only if the session is not registered, or the save is not of Python. Modes other than overwrite ignore these
+    options, as in delta-spark."""
     name = next((name for name in _MATCHING if name in options), None)
     if name is not None:
         raise UnsupportedOperationError(
@@ -161,10 +166,14 @@ def _refuse_matching(options: Mapping[str, str]) -> None:
         )
 
 
-def _recorded(options: Mapping[str, str]) -> dict[str, str]:
+def _history_parameters(options: Mapping[str, str]) -> dict[str, str]:
     """Return what the history records of options that modes other than overwrite ignore; delta-spark records it too."""
-    recorded = {"replaceUsingCols": f"({options['replaceUsing']})"} if "replaceUsing" in options else {}
-    return recorded | ({"replaceOnCond": options["replaceOn"]} if "replaceOn" in options else {})
+    parameters: dict[str, str] = {}
+    if "replaceUsing" in options:
+        parameters["replaceUsingCols"] = f"({options['replaceUsing']})"
+    if "replaceOn" in options:
+        parameters["replaceOnCond"] = options["replaceOn"]
+    return parameters
 
 
 def save_mode(text: str) -> str:
@@ -180,6 +189,7 @@ def _with_conf(options: Mapping[str, str], name: str) -> dict[str, str]:
 
 
 def _json_names(options: Mapping[str, str], name: str) -> tuple[str, ...] | None:
+    """Return the column names that an option lists as JSON; None if it is not set."""
     text = options.get(name)
     return None if text is None else tuple(json.loads(text))
 
@@ -188,13 +198,15 @@ def _json_names(options: Mapping[str, str], name: str) -> tuple[str, ...] | None
 
 
 def _partition_overwrite_mode(options: Mapping[str, str]) -> str:
-    """replaceWhere itself defines what is replaced, so it takes precedence over the session's setting."""
+    """Return `static` or `dynamic`. replaceWhere itself defines what is replaced, so it takes precedence over the session's
+    setting."""
     all_options = options if "replaceWhere" in options else _with_conf(options, "partitionOverwriteMode")
     return all_options.get("partitionOverwriteMode", "static").strip().lower()
 
 
 def _transaction(options: Mapping[str, str]) -> tuple[str | None, int | None]:
-    """Return the transaction of the options or, if they have none, of the session."""
+    """Return txnAppId and txnVersion, which make a write idempotent, from the options or, if they have neither, from the session.
+    Each is None if it is not set."""
     if "txnAppId" not in options and "txnVersion" not in options:
         options = _with_conf(_with_conf(options, "txnAppId"), "txnVersion")
     text = options.get("txnVersion")
@@ -202,13 +214,14 @@ def _transaction(options: Mapping[str, str]) -> tuple[str | None, int | None]:
 
 
 def _max_records(options: Mapping[str, str]) -> int | None:
-    """0 and negative numbers mean no limit, as in Spark."""
+    """Return the most rows of a file; None for no limit. 0 and negative numbers mean no limit, as in Spark."""
     text = options.get("maxRecordsPerFile")
     count = 0 if text is None else _integer("maxRecordsPerFile", text)
     return count if count > 0 else None
 
 
 def _target_file_bytes(options: Mapping[str, str]) -> int | None:
+    """Return the option targetFileSize in bytes; None if it is not set."""
     text = options.get("targetFileSize")
     if text is None:
         return None
@@ -219,6 +232,8 @@ def _target_file_bytes(options: Mapping[str, str]) -> int | None:
 
 
 def _auto_compact(options: Mapping[str, str]) -> AutoCompact:
+    """Return the settings of auto compaction. enabled: None if neither the option nor the session says, so that the table does.
+    One file cannot be compacted, so min_files is at least 2."""
     all_options, confs, default = _with_conf(options, "autoCompact"), confs_of_session(options), AutoCompact()
     largest = _conf_size(confs, AUTO_COMPACT_MAX_SIZE) or default.max_file_bytes
     count = confs.get(AUTO_COMPACT_MIN_FILES)
@@ -231,6 +246,7 @@ def _auto_compact(options: Mapping[str, str]) -> AutoCompact:
 
 
 def _conf_size(confs: Mapping[str, str], name: str) -> int | None:
+    """Return a setting that is a size, in bytes; None if it is not set. Raises InvalidOptionError for a text that is no size."""
     text = confs.get(name)
     size = None if text is None else parse_size(text)
     if text is not None and not size:
@@ -239,6 +255,7 @@ def _conf_size(confs: Mapping[str, str], name: str) -> int | None:
 
 
 def _compression(options: Mapping[str, str]) -> str | None:
+    """Return the codec as the user wrote it, if it is known; None if it is not set."""
     codec = options.get("compression")
     if codec is None:
         return None
@@ -250,6 +267,7 @@ def _compression(options: Mapping[str, str]) -> str | None:
 
 
 def _integer(name: str, text: str) -> int:
+    """Parse the text of an option. name: of the option, for the error if the text is no whole number of 64 bits."""
     if not _WHOLE_NUMBER.fullmatch(text.strip()) or int(text) not in _LONG:
         raise _illegal(name, text, "a whole number of 64 bits")
     return int(text)

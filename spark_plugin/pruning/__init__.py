@@ -41,12 +41,14 @@ __all__ = [
     "with_metadata_column",
 ]
 
-_OF_THE_DRIVER = ("PruningStatus", "install", "status", "rows_needed_by", "with_columns_of_batches", "with_metadata_column")
+# Names of rule.py. The module is imported when one of them is first used.
+_NAMES_OF_RULE = ("PruningStatus", "install", "status", "rows_needed_by", "with_columns_of_batches", "with_metadata_column")
 
 
 def __getattr__(name: str) -> Any:
-    """Each task imports this package, but no task has a session to install the rule into."""
-    if name in _OF_THE_DRIVER:
+    """Import rule.py only when it is needed: each task imports this package, but no task has a session to install the rule
+    into."""
+    if name in _NAMES_OF_RULE:
         from spark_plugin.pruning import rule
 
         return getattr(rule, name)

@@ -30,13 +30,16 @@ class _AllPartitions(MessagePartition):
 
 
 class _LimitedReader(DataSourceReader):
+    """A reader with one partition, of which it returns at most `limit` rows."""
+
     def __init__(self, reader: DataSourceReader, limit: int) -> None:
         self._reader = reader
         self._limit = limit
 
     @property
     def small_scan(self) -> Any:
-        """The same as DeltaReader.small_scan; None for a reader of other rows."""
+        """The small scan of the wrapped reader: its rows may be few enough for the driver to read them without tasks. None if
+        tasks read them."""
         return getattr(self._reader, "small_scan", None)
 
     def partitions(self) -> list[InputPartition]:

@@ -11,8 +11,8 @@ from spark_plugin.pruning.predicate_json import conjunction_of, parse_predicate
 
 @dataclass(frozen=True, slots=True)
 class NeededRows:
-    """The rows that a plan needs from one of its scans. predicate: true for all rows that matter; None if any row may matter.
-    exact: the plan returns exactly the rows for which the predicate is true. none: the plan returns no rows at all."""
+    """The rows that a plan of Spark needs from one of its scans. predicate: true for all rows that matter; None if any row may
+    matter. exact: the plan returns exactly the rows for which the predicate is true. none: the plan returns no rows at all."""
 
     predicate: tree.Expression | None
     exact: bool = False
@@ -20,7 +20,9 @@ class NeededRows:
 
     @classmethod
     def parse(cls, text: str) -> NeededRows:
-        """text: from WantedRows.java. If a scan occurs not exactly once, the plan may need any row of it."""
+        """Parse the answer of WantedRows.java, JSON with `found`, how often the scan occurs in the plan; `predicates` and `exact`
+        about its rows; and `empty`, whether the plan returns no rows. If the scan occurs more than once, or not at all in a plan
+        with rows, the plan may need any row of it."""
         answer = json.loads(text)
         if answer["found"] != 1:
             return cls(None, none=bool(answer["empty"]) and answer["found"] == 0)
@@ -28,7 +30,8 @@ class NeededRows:
         return cls(conjunction_of(predicates), exact=bool(answer["exact"]) and None not in predicates)
 
     def without(self, column: str) -> NeededRows:
-        """Remove all that depends on a column that the scan itself makes; no file's statistics describe such a column."""
+        """Return the needed rows without the conditions about a column that the scan itself makes, such as `_metadata`: no file's
+        statistics describe it. The result is then no longer exact."""
         parts = () if self.predicate is None else tree.conjuncts(self.predicate)
         other_parts = tuple(part for part in parts if all(path[0] != column for path in tree.columns_of(part)))
         return self if len(other_parts) == len(parts) else NeededRows(conjunction_of(other_parts), none=self.none)

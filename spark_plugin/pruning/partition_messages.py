@@ -42,7 +42,8 @@ def restored_partition(messages: dict[str, str | bytes], task: bytes) -> Message
 
 
 def plan_message(message: Mapping[str, Any], scan_id: str | None) -> dict[str, str | bytes]:
-    """message: `plan` of messages.json. scan_id: from the request; None if no rule is installed."""
+    """Return the messages of the first partition: the plan, or none if no rule reads it. message: `plan` of messages.json.
+    scan_id: from the request; None if no rule is installed."""
     return {} if scan_id is None else {PLAN: json.dumps(message)}
 
 

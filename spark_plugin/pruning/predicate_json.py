@@ -22,7 +22,8 @@ _STRING_MATCHES = {"STARTS_WITH": "startswith", "ENDS_WITH": "endswith", "CONTAI
 
 
 def parse_predicate(value: dict[str, Any]) -> tree.Expression | None:
-    """Return None for a predicate with a constant that Python cannot represent (a date after the year 9999)."""
+    """Return the expression of a predicate; None if it has a constant that Python cannot represent (a date after the year 9999).
+    Raises ValueError for a predicate of an unknown kind."""
     try:
         return _expression(value)
     except (OverflowError, decimal.InvalidOperation):
@@ -45,6 +46,8 @@ def predicate_of(text: str) -> tree.Expression:
 
 
 def _expression(value: dict[str, Any]) -> tree.Expression:
+    """Return the expression of a predicate, column or constant in JSON. Raises ValueError for a predicate that is not known, and
+    OverflowError or InvalidOperation for a constant that Python cannot represent."""
     if "column" in value:
         return tree.Column(tuple(value["column"]))
     if "type" in value:
@@ -69,7 +72,7 @@ def _expression(value: dict[str, Any]) -> tree.Expression:
             return tree.StringMatch(_STRING_MATCHES[name], operand, pattern)
         case "IN", (operand, *options):
             constants = tuple(option for option in options if isinstance(option, tree.Literal))
-            if len(constants) == len(options):  # otherwise it is an unknown predicate
+            if len(constants) == len(options):  # with a column among the options it is an unknown predicate
                 return tree.In(operand, constants)
     raise ValueError(f"The pruning rule handed over a predicate that the source does not know: {value!r}.")
 

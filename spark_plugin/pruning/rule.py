@@ -114,11 +114,12 @@ def install(spark: SparkSession, *formats: str) -> bool:
             rule.offerMetadata(metadata_schema())
             rule.setLimits(*read_limits.for_the_rule())
             internals.add_optimizer_rule(rule)
+            # The changed source asks the driver's own Python, instead of a worker, to plan and commit writes.
             internals.change_source("pydelta", rule.askingDriver)
         for name in formats or ("pydelta",):
             rule.addFormat(name)
     except Exception as error:  # whatever a locked-down or unknown Spark raises, reading must continue
-        warn_once(spark, _reason(error))
+        warn_once(spark, _one_line(error))
         return False
     _unavailable.pop(spark, None)
     return True
@@ -149,7 +150,8 @@ def with_metadata_column(frame: DataFrame) -> DataFrame:
 
 
 def with_columns_of_batches(stream: DataFrame) -> DataFrame:
-    """Return the frame that `readStream.load` made of a table, so that its batches read only the columns that they need."""
+    """Return the frame that `readStream.load` made of a table, changed so that its batches read only the columns that they need.
+    Without the rule it is returned unchanged."""
     rule = adapter_of(stream.sparkSession).pruning_rule()
     return stream if rule is None else SparkInternals(stream.sparkSession).map_dataset(stream, rule.streamed)
 
@@ -172,8 +174,8 @@ def status(spark: SparkSession) -> PruningStatus:
 
 
 def compared_columns(spark: SparkSession) -> dict[str, dict[tuple[str, ...], int]]:
-    """Return how many scans of this session compared each column, by table path as it was given to Spark. Nothing over
-    Connect."""
+    """Return how many scans of this session compared each column with constants: by table path as it was given to Spark, then by
+    the path of the column. Empty if no rule is installed, and over Spark Connect."""
     rule = adapter_of(spark).pruning_rule()
     if rule is None:
         return {}
@@ -191,22 +193,23 @@ def metadata_schema() -> str:
 
 
 def _scan_report(numbers: dict[str, int] | None) -> ScanReport | None:
+    """Return the report of a scan from the rule's numbers; None if no scan reported any."""
     from delta_py.scan.planning import ScanReport  # the import is expensive for a session that never calls this
 
     return None if numbers is None else ScanReport(**numbers)
 
 
-def _reason(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     """Return the error in one line. Py4J's own text says only that a call failed, and continues with Java's stack."""
     text = reason_of(error)
     return " ".join(line.strip() for line in text.strip().splitlines()[:2])
 
 
 def warn_once(spark: SparkSession, reason: str) -> None:
-    """Warn that the session runs without the rule. reason: one line."""
-    is_known = spark in _unavailable
+    """Warn that the session runs without the rule, unless it was warned before. reason: one line."""
+    was_warned = spark in _unavailable
     _unavailable[spark] = reason
-    if not is_known:
+    if not was_warned:
         _log.warning(
             "pydelta reads without column pruning in this session: %s. Rows are right, but every column and every file of a "
             "table is read. Name what a query needs by hand: .option('columns', 'a, b').option('filter', \"a > 1\").",

@@ -68,7 +68,8 @@ class NativeWish(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogQuestion:
-    """A question that the log may answer instead of a read. is_only_question: the scan is not read, whatever the answer is."""
+    """A question that the log may answer instead of a read. is_only_question: the scan is not read, whatever the answer is: if
+    the log does not answer, the rule makes another request, for the rows."""
 
     question: Question
     is_only_question: bool
@@ -99,6 +100,8 @@ class ScanRequest:
     why_not_native: why it reads no files.
     is_columnar: Spark gets the batches that Python reads as columns; otherwise Spark makes rows of the batches.
     why_not_columnar: why Spark makes rows.
+    log_question: a question that the log may answer instead of a read; None if the query needs rows.
+    partial: the partial rows that can replace the rows; None if the query needs rows.
     """
 
     columns: StructType
@@ -118,7 +121,7 @@ class ScanRequest:
 
     @classmethod
     def parse(cls, schema: StructType) -> ScanRequest:
-        """Raises ValueError for a predicate of an unknown kind."""
+        """Return the request that the rule wrote into the schema. Raises ValueError for a predicate of an unknown kind."""
         text = next((field.metadata[MARKER_KEY] for field in schema.fields if MARKER_KEY in (field.metadata or {})), None)
         if text is None:
             return cls(schema, is_pruned=not schema.fields)
@@ -138,7 +141,7 @@ class ScanRequest:
             is_columnar=bool(request.get("columnar", False)),
             why_not_columnar=str(request.get("why_not_columnar", "")),
             log_question=_log_question(request.get("question")),
-            partial=_partial(request.get("partial")),
+            partial=_partial_rows(request.get("partial")),
         )
 
     @property
@@ -147,7 +150,8 @@ class ScanRequest:
         return conjunction_of(self.predicates)
 
     def exact_predicate(self) -> tree.Expression | None:
-        """All predicates, to be applied exactly. Raises ValueError if Python cannot represent one."""
+        """Return all predicates combined, for a read that must apply them exactly; None if there are none. Raises ValueError if
+        Python cannot represent one."""
         if None in self.predicates:
             raise ValueError("A predicate of the query holds a constant that Python does not have.")
         return self.predicate
@@ -169,6 +173,7 @@ def _without_marker(field: StructField) -> StructField:
 
 
 def _log_question(request: dict[str, Any] | None) -> LogQuestion | None:
+    """Parse the part `question` of the request. None if the rule does not ask the log."""
     if request is None:
         return None
     from delta_py.scan.log_answers import Question  # few scans need it
@@ -177,12 +182,13 @@ def _log_question(request: dict[str, Any] | None) -> LogQuestion | None:
     return LogQuestion(question, is_only_question=bool(request["only"]))
 
 
-def _partial(question: dict[str, Any] | None) -> PartialRowsRequest | None:
-    if question is None:
+def _partial_rows(request: dict[str, Any] | None) -> PartialRowsRequest | None:
+    """Parse the part `partial` of the request. None if the rule does not request partial rows."""
+    if request is None:
         return None
     from delta_py.scan.partial_rows import PartialRows  # few scans need it
     from delta_py.scan.summands import Summand
 
-    by, valued, minima, maxima = (tuple(question[name]) for name in ("by", "valued", "minima", "maxima"))
-    rows = PartialRows(by, valued, minima, maxima, tuple(map(Summand.parse, question["sums"])))
-    return PartialRowsRequest(rows, StructType.fromJson(question["read"]))
+    by, valued, minima, maxima = (tuple(request[name]) for name in ("by", "valued", "minima", "maxima"))
+    rows = PartialRows(by, valued, minima, maxima, tuple(map(Summand.parse, request["sums"])))
+    return PartialRowsRequest(rows, StructType.fromJson(request["read"]))

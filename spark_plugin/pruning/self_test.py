@@ -41,6 +41,9 @@ class Part:
     needs: tuple[str, ...] = ()
 
 
+# Queries over the table of _make_table. Each makes the rule take one of the roads in PARTS.
+
+
 def _filtered(table: DataFrame) -> DataFrame:
     return table.filter("id > 2 AND text LIKE 'text%'").select("text")
 
@@ -82,7 +85,8 @@ _tested: WeakSet[SparkSession] = WeakSet()
 
 
 def switch_off_what_fails(spark: SparkSession, problems: Mapping[str, Sequence[str]]) -> None:
-    """problems: what LinkCheck.java reported, by package. Runs once in a session."""
+    """Test each part once in a session, and disable those that fail. problems: what LinkCheck.java reported about classes that do
+    not fit this Spark, by package."""
     if spark in _tested:
         return
     _tested.add(spark)
@@ -91,8 +95,9 @@ def switch_off_what_fails(spark: SparkSession, problems: Mapping[str, Sequence[s
         _make_table(table)
         reasons = [(part, problems[part.package][0]) for part in PARTS if part.package in problems]
         if _can_read(spark, table):
-            fitting = [part for part in PARTS if part.package not in problems]
-            reasons += [(part, reason) for part in fitting if (reason := _row_failure(spark, table, part)) is not None]
+            linked_parts = [part for part in PARTS if part.package not in problems]
+            failures = [(part, _row_failure(spark, table, part)) for part in linked_parts]
+            reasons += [(part, reason) for part, reason in failures if reason is not None]
     if reasons:
         disable(spark, [part.name for part, _ in reasons])
         _log.warning(
@@ -136,7 +141,7 @@ def _rows(spark: SparkSession, path: str, query: Query, *, enabled: Sequence[str
 
 
 def _make_table(path: str) -> None:
-    """Two partitions of two files each, with values of several types, and a deleted row."""
+    """Write a table of two partitions with two files each, values of several types, and a deleted row."""
     import pyarrow as pa
 
     from delta_py import DeltaTable, write_delta
@@ -160,6 +165,7 @@ def _make_table(path: str) -> None:
 
 @contextmanager
 def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set these settings during the block, and restore the original ones after it."""
     original_values = {name: conf(spark, name) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)

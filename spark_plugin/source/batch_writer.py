@@ -1,4 +1,9 @@
-"""The process that commits a batch write: a worker, which may end after it, or the driver's own Python, which stays."""
+"""The base of batch writers, whose commit runs in one of two processes: a worker of Spark, which may end right after it, or the
+driver's own Python, which lives on (driver_planning/).
+
+For some tables the ledger of a commit coordinator ratifies a commit first, and the commit's file in the log is written
+("published") later, by a thread. A worker must wait for this thread.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from delta_py.storage import publication
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """A write that commits through commit_here."""
+    """A write that commits through commit_here. Spark calls `commit` in a worker; the driver's own Python calls commit_here."""
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         self.commit_here(messages)

@@ -19,14 +19,14 @@ from delta_py.unity.table_access import catalog_client
 
 
 def names_in(url: str, options: StorageOptions) -> tuple[str, ...]:
-    """The schemas of a catalog, or the tables of a schema."""
+    """Return the names of the schemas of a catalog, or of the tables of a schema, whichever the URL names."""
     listing, schema = _listing(url, options)
     return listing.schemas() if schema is None else listing.tables(schema)
 
 
 def has_schema(url: str, options: StorageOptions) -> bool:
     listing, schema = _listing(url, options)
-    return listing.has_schema(_named(schema, url))
+    return listing.has_schema(_required_schema(schema, url))
 
 
 def has_table(url: str, options: StorageOptions) -> bool:
@@ -48,17 +48,18 @@ def rename_table(url: str, options: StorageOptions, new_name: str) -> None:
 
 def create_schema(url: str, options: StorageOptions, comment: str | None = None) -> None:
     listing, schema = _listing(url, options)
-    listing.create_schema(_named(schema, url), comment)
+    listing.create_schema(_required_schema(schema, url), comment)
 
 
 def drop_schema(url: str, options: StorageOptions, *, with_tables: bool = False) -> None:
-    """with_tables: also if it has tables, which are dropped too."""
+    """Drop a schema. with_tables: drop the schema's tables too; without it the catalog refuses to drop a schema that has
+    tables."""
     listing, schema = _listing(url, options)
-    listing.drop_schema(_named(schema, url), with_tables=with_tables)
+    listing.drop_schema(_required_schema(schema, url), with_tables=with_tables)
 
 
 def _listing(url: str, options: StorageOptions) -> tuple[CatalogListing, str | None]:
-    """The catalog that a URL names, and the schema if it names one."""
+    """Return the catalog that a URL names, and the name of the schema; None if the URL names only the catalog."""
     server, (catalog, *schemas) = named_parts(url, dict(options.values))
     if len(schemas) > 1:
         raise InvalidOptionError(f"{shown(url)} names neither a catalog nor a schema.", option="path")
@@ -66,7 +67,8 @@ def _listing(url: str, options: StorageOptions) -> tuple[CatalogListing, str | N
     return CatalogListing(client, catalog), schemas[0] if schemas else None
 
 
-def _named(schema: str | None, url: str) -> str:
+def _required_schema(schema: str | None, url: str) -> str:
+    """Return the schema's name. Raises InvalidOptionError if the URL names only a catalog."""
     if schema is None:
         raise InvalidOptionError(f"{shown(url)} names no schema. Write catalog.schema.", option="path")
     return schema

@@ -1,6 +1,6 @@
 """Names in Unity Catalog for Spark's catalogs: java/tables/Source.java gets them in the metadata of a schema, without a job.
 
-    names_schema({"path": "uc://main.sales", CATALOG_VIEW: "names"})      # one field, whose metadata has the tables' names
+names_schema({"path": "uc://main.sales", CATALOG_VIEW: "names"})      # one field, whose metadata has the tables' names
 """
 
 from __future__ import annotations
@@ -22,25 +22,30 @@ _NAMES_KEY = "pydelta.names"
 def names_schema(options: Mapping[str, str]) -> StructType:
     """Return a schema with one field, whose metadata has the requested names as a list in JSON. Raises InvalidOptionError for an
     unknown view, and the errors of catalog_objects."""
-    own_options = without_storage(options)
+    read_options = without_storage(options)
     view = _VIEWS.get(options[CATALOG_VIEW])
     if view is None:
         raise InvalidOptionError(f"{CATALOG_VIEW} is {options[CATALOG_VIEW]!r}. It can be {', '.join(_VIEWS)}.")
-    names = view(single_path(own_options), storage_options(options, storage_of_session(own_options)))
+    names = view(single_path(read_options), storage_options(options, storage_of_session(read_options)))
     return StructType([StructField("names", StringType(), True, {_NAMES_KEY: json.dumps(names)})])
 
 
-def _schema(url: str, options: StorageOptions) -> list[str]:
+def _schema_if_exists(url: str, options: StorageOptions) -> list[str]:
     return [url] if catalog_objects.has_schema(url, options) else []
 
 
-def _table(url: str, options: StorageOptions) -> list[str]:
+def _table_if_exists(url: str, options: StorageOptions) -> list[str]:
     return [url] if catalog_objects.has_table(url, options) else []
 
 
-def _names(url: str, options: StorageOptions) -> list[str]:
+def _children(url: str, options: StorageOptions) -> list[str]:
     return list(catalog_objects.names_in(url, options))
 
 
-_VIEWS: Mapping[str, Callable[[str, StorageOptions], list[str]]] = {"names": _names, "schema": _schema, "table": _table}
-"""names: of the schemas of a catalog, or of the tables of a schema. schema, table: the URL, if there is one."""
+_VIEWS: Mapping[str, Callable[[str, StorageOptions], list[str]]] = {
+    "names": _children,
+    "schema": _schema_if_exists,
+    "table": _table_if_exists,
+}
+"""The views that CATALOG_VIEW can request, each with the function that returns its names. names: of the schemas of a catalog, or
+of the tables of a schema. schema, table: a list with the URL if the schema or table exists, otherwise an empty list."""

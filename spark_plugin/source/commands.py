@@ -47,7 +47,8 @@ class CatalogObject:
 def open_target(path: str, options: StorageOptions, command: str) -> CommandTarget | CatalogObject:
     """Return what a command acts on. The table need not exist for a command that creates one.
 
-    path: also the name of a table or schema in Unity Catalog. Raises as open_store and open_or_stage.
+    path: also the name of a table or schema in Unity Catalog. If the command creates a table there, the catalog chooses its
+    directory and has rules for its properties. Raises as open_store and open_or_stage.
     """
     if command in CATALOG_COMMANDS:
         return CatalogObject(path, options)
@@ -58,9 +59,10 @@ def open_target(path: str, options: StorageOptions, command: str) -> CommandTarg
 
 def target_of_write(options: Mapping[str, str]) -> CommandTarget | CatalogObject:
     """Return the target of a write that is a command, from its options."""
-    lowercase_options = without_storage(options)
-    storage, name = storage_options(options, storage_of_session(lowercase_options)), json.loads(options[COMMAND])["name"]
-    return open_target(single_path(lowercase_options), storage, name)
+    write_options = without_storage(options)
+    storage = storage_options(options, storage_of_session(write_options))
+    command = json.loads(options[COMMAND])["name"]
+    return open_target(single_path(write_options), storage, command)
 
 
 def carry_out(target: CommandTarget | CatalogObject, name: str, arguments: Mapping[str, Any]) -> Any:
@@ -71,11 +73,11 @@ def carry_out(target: CommandTarget | CatalogObject, name: str, arguments: Mappi
     if command is None:
         raise InvalidOptionError(f"There is no command {name!r}. Known are {', '.join(COMMANDS)}.", option=COMMAND)
     if target.rules != NO_RULES:  # compared by value: pickling makes another object of NO_RULES
-        arguments = _following(target.rules, name, arguments)
+        arguments = _with_catalog_properties(target.rules, name, arguments)
     return command(target.store, **arguments)
 
 
-def _following(rules: NewTableRules, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _with_catalog_properties(rules: NewTableRules, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a command that creates a table, with the properties that its catalog requires and suggests.
 
     A property in the arguments takes precedence. The command `clone` has no defaults, so it gets only the required properties.
@@ -85,7 +87,8 @@ def _following(rules: NewTableRules, name: str, arguments: Mapping[str, Any]) ->
 
 
 class CommandWriter(BatchWriter):
-    """A write that writes nothing. text: JSON of the command's name and arguments. confs: the session's settings."""
+    """Runs a command in the place of a write's commit. The write has no rows. text: JSON of the command's name and arguments.
+    confs: the session's settings, which may have defaults for the properties of new tables."""
 
     def __init__(self, target: CommandTarget | CatalogObject, text: str, confs: Mapping[str, str]) -> None:
         self._target, self._command = target, json.loads(text)
@@ -101,6 +104,8 @@ class CommandWriter(BatchWriter):
 
 
 # ---------------------------------------------------------------- the commands
+# Each takes the table's store and the arguments from the JSON, and returns the table's new version unless it says otherwise. It
+# imports what it needs itself, because most processes that import this module run no command, or only one.
 
 
 def _build_table(
@@ -115,7 +120,8 @@ def _build_table(
     join: bool,
     defaults: Mapping[str, str] | None = None,
 ) -> int:
-    """Create or replace a table; returns its version. mode, join: as in build_table of delta_py. schema: a StructType in JSON.
+    """Create or replace a table; returns its version. mode: create, createIfNotExists, ... join: as in build_table of delta_py.
+    schema: a StructType in JSON.
     defaults: properties that the table gets if `properties` does not name them."""
     from delta_py.definition.create import define_table
     from delta_py.definition.replace import build_table, has_table
@@ -242,6 +248,8 @@ def _drop_feature(store: ObjectStore, *, name: str, truncate_history: bool) -> i
 def _restore(
     store: ObjectStore, *, version: int | None, timestamp: str | None, time_zone: str, ignore_missing_files: bool
 ) -> Any:
+    """Restore a version, or the newest version at or before a time. timestamp: as the user wrote it, in the time zone if it names
+    none. Returns delta_py's Restored."""
     from delta_py.copies.restore import restore
     from delta_py.scan.time_travel import parse_timestamp_ms
 
@@ -265,7 +273,8 @@ def _clone_table(
     replace_table: bool,
     properties: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Make the table at the store a shallow clone of the source."""
+    """Make the table at the store a shallow clone of the source. source: the path of the other table. Returns the clone's version
+    and the metrics of its commit."""
     from delta_py.copies.clone import shallow_clone
     from delta_py.scan.time_travel import parse_timestamp_ms
     from delta_py.snapshot import Snapshot

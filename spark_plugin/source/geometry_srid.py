@@ -28,19 +28,19 @@ def with_srids(array: pa.Array, spark_type: pa.DataType) -> pa.Array:
         children = [with_srids(array.field(i), spark_type.field(i).type) for i in range(spark_type.num_fields)]
         fields = [pa.field(f.name, child.type, nullable=f.nullable) for f, child in zip(array.type, children, strict=True)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)
-    offsets, values = list_parts(array)  # of a list or a map
-    places = pa.array(np.asarray(offsets), pa.int32())
+    list_offsets, values = list_parts(array)  # of a list or a map
+    offsets = pa.array(np.asarray(list_offsets), pa.int32())
     mask = array.is_null() if array.null_count else None
     if pa.types.is_map(spark_type):
         keys, items = (with_srids(values.field(i), f.type) for i, f in enumerate((spark_type.key_field, spark_type.item_field)))
-        return pa.MapArray.from_arrays(places, keys, items, mask=mask)
-    return pa.ListArray.from_arrays(places, with_srids(values, spark_type.value_type), mask=mask)
+        return pa.MapArray.from_arrays(offsets, keys, items, mask=mask)
+    return pa.ListArray.from_arrays(offsets, with_srids(values, spark_type.value_type), mask=mask)
 
 
 def _shapes(wkb: pa.Array, spark_type: pa.StructType) -> pa.Array:
     """Return each WKB value as a struct with the SRID of its column. The struct of a null shape is null, but its WKB field is an
     empty value and not null, because both fields are required."""
-    (number,) = (int(f.metadata[b"srid"]) for f in spark_type if f.metadata and b"srid" in f.metadata)
+    (srid,) = (int(f.metadata[b"srid"]) for f in spark_type if f.metadata and b"srid" in f.metadata)
     mask = wkb.is_null() if wkb.null_count else None
-    parts = {"srid": pa.repeat(pa.scalar(number, pa.int32()), len(wkb)), "wkb": wkb.fill_null(b"") if wkb.null_count else wkb}
+    parts = {"srid": pa.repeat(pa.scalar(srid, pa.int32()), len(wkb)), "wkb": wkb.fill_null(b"") if wkb.null_count else wkb}
     return pa.StructArray.from_arrays([parts[f.name] for f in spark_type], fields=list(spark_type), mask=mask)

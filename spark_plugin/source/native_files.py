@@ -2,12 +2,13 @@
 code.
 
     native, why = native_files(scan, wish)  # None: Python reads all of them
-    simple, others, share = native.split(scan.files)
+    simple_files, other_files, share = native.split(scan.files)
     native.stream_of(files)                  # a task's files, for the task's partition
     native.facts                             # facts about the scan, for the plan
 
-Unknown means Python: Python reads every column, type or file that Spark might not read in the same way. FileSchema.java checks
-whether a file stores the table's types when it reads the file.
+A "simple" file or column is one that Spark's reader reads as Python does. Unknown means Python: Python reads every column, type
+or file that Spark might not read in the same way. FileSchema.java checks whether a file stores the table's types when it reads
+the file.
 """
 
 from __future__ import annotations
@@ -77,11 +78,12 @@ _GAINS = {
     **dict.fromkeys(("string", "binary", "date"), 1),
 }
 _GAIN_OF_DECIMALS, _GAIN_OF_NESTED = 2, 4
-_KINDS = {ColumnSource.DATA: "d", ColumnSource.PARTITION: "p"}
+# The column sources that Spark's reader knows, by the letters that the Java code uses for them.
+_SOURCE_LETTERS = {ColumnSource.DATA: "d", ColumnSource.PARTITION: "p"}
 # Spark's reader fills columns of these names with row numbers.
 _RESERVED = frozenset({"_tmp_metadata_row_index", "row_index"})
 # The fields of a file that the reader's Java code takes. The values of partition columns follow; their texts are for Python.
-_FOR_JAVA = ("path", "size", "modification_time", "deletion_vector", PART_START, PART_BYTES)
+_FIELDS_FOR_JAVA = ("path", "size", "modification_time", "deletion_vector", PART_START, PART_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,35 +98,38 @@ class NativeFiles:
 
     def split(self, files: pa.Table) -> tuple[pa.Table, pa.Table, float]:
         """Return the simple files, the other files, and the share of all bytes that the simple files have."""
-        simple = _are_simple(files)
-        return files.filter(simple), files.filter(pc.invert(simple)), _share(files, simple)
+        are_simple = _are_simple(files)
+        return files.filter(are_simple), files.filter(pc.invert(are_simple)), _share_of_bytes(files, are_simple)
 
     def stream_of(self, files: pa.Table) -> bytes:
         """Return the files of a task as an Arrow stream. files: simple ones."""
-        values = [self._values(column, files) for column in self.partitions]
-        columns = [*(files[name] for name in _FOR_JAVA), *values, files["partition_values"]]
-        table = pa.table(columns, names=[*_FOR_JAVA, *(f"value {place}" for place in range(len(values))), "partition_values"])
+        values = [self._partition_values(column, files) for column in self.partitions]
+        value_names = [f"value {position}" for position in range(len(values))]
+        columns = [*(files[name] for name in _FIELDS_FOR_JAVA), *values, files["partition_values"]]
+        table = pa.table(columns, names=[*_FIELDS_FOR_JAVA, *value_names, "partition_values"])
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table.combine_chunks())
         stream: bytes = sink.getvalue().to_pybytes()
         return stream
 
-    def _values(self, column: ScanColumn, files: pa.Table) -> pa.Array:
+    def _partition_values(self, column: ScanColumn, files: pa.Table) -> pa.Array:
+        """Return the value that each file has in a partition column, in the column's type."""
         texts = [partition_texts(batch, column.physical.name) for batch in files.to_batches()]
         return typed_partition_values(pa.chunked_array(texts, pa.string()), column.logical, self.timezone)
 
 
 def native_files(scan: Scan, wish: NativeWish) -> tuple[NativeFiles | None, str]:
-    """Return the files that Spark's own reader reads, or None if Python reads every file, and why. wish: from the request."""
+    """Return the files that Spark's own reader reads, or None if Python reads every file, and why. wish: whether Spark's reader
+    reads all files that it can, or only if that is likely quicker."""
     state = scan.state
     why_not = _why_not_as_spark(state)
     if why_not is not None:
         return None, why_not
     if not scan.files.num_rows:
         return None, "no file is read"
-    simple = _are_simple(scan.files)
-    share = _share(scan.files, simple)
+    are_simple = _are_simple(scan.files)
+    share = _share_of_bytes(scan.files, are_simple)
     if not share:
         return None, "no file lies below the table's directory, with its deletion vector"
     # If some column is nested, rows of other files, which Python reads, are converted to columns again.
@@ -132,11 +137,11 @@ def native_files(scan: Scan, wish: NativeWish) -> tuple[NativeFiles | None, str]
         return None, f"columns are nested, and only {share:.0%} of the bytes are in simple files"
     why = "it is preferred in this session"
     if wish is NativeWish.WHERE_QUICKER:
-        is_quicker, why = _is_quicker(scan, simple)
+        is_quicker, why = _is_quicker(scan, are_simple)
         if not is_quicker:
             return None, why
     facts = {
-        "kinds": "".join(_KINDS[column.source] for column in state.columns),
+        "kinds": "".join(_SOURCE_LETTERS[column.source] for column in state.columns),
         "root": state.store.root,
         "schema": json.loads(schema_to_json(StructType(tuple(_bare(column.physical) for column in state.columns)))),
         "verify_checksums": state.verify_checksums,
@@ -159,32 +164,34 @@ def _why_not_as_spark(state: ScanState) -> str | None:
         return "two columns have the same name but for case"
     if not state.store.root.startswith("/"):
         return "the table is not on a local disk"
-    other = next((column for column in state.columns if not _is_simple(column)), None)
-    return None if other is None else f"Spark's reader does not read the column {shown(other.logical.name)} as Python does"
+    special_column = next((column for column in state.columns if not _is_simple(column)), None)
+    if special_column is None:
+        return None
+    return f"Spark's reader does not read the column {shown(special_column.logical.name)} as Python does"
 
 
 def _are_simple(files: pa.Table) -> pa.ChunkedArray:
-    """Return which files lie below the table's directory; their deletion vectors must lie there too."""
+    """Return, for each file, whether it lies below the table's directory, and so does its deletion vector if it has one."""
     # The storage type "u" is a file in the table's directory that is named by a UUID.
-    kind, offset = (pc.struct_field(files["deletion_vector"], name) for name in ("storageType", "offset"))
-    beside = pc.and_(pc.fill_null(pc.equal(kind, "u"), False), pc.is_valid(offset))
-    return pc.and_(pc.or_(pc.is_null(kind), beside), are_plain(files["path"]))
+    storage_type, offset = (pc.struct_field(files["deletion_vector"], name) for name in ("storageType", "offset"))
+    has_vector_in_table = pc.and_(pc.fill_null(pc.equal(storage_type, "u"), False), pc.is_valid(offset))
+    return pc.and_(pc.or_(pc.is_null(storage_type), has_vector_in_table), are_plain(files["path"]))
 
 
-def _share(files: pa.Table, simple: pa.ChunkedArray) -> float:
-    """Return the share of bytes that the simple files have; 0 if there are none."""
-    if not pc.any(simple).as_py():
+def _share_of_bytes(files: pa.Table, are_simple: pa.ChunkedArray) -> float:
+    """Return the share of bytes that the simple files have, from 0 to 1; 0 if there are none."""
+    if not pc.any(are_simple).as_py():
         return 0.0
     sizes = np.maximum(bytes_to_read(files).to_numpy(), 1)  # the log may contain sizes of 0, and their sum is a divisor
-    return float(sizes[simple.to_numpy()].sum() / sizes.sum())
+    return float(sizes[are_simple.to_numpy()].sum() / sizes.sum())
 
 
 # ---------------------------------------------------------------- which road is quicker
 
 
-def _is_quicker(scan: Scan, simple: pa.ChunkedArray) -> tuple[bool, str]:
-    """Return whether Spark's reader is likely faster than Python for the columns that are read from the files, and why. simple:
-    the files that it may read."""
+def _is_quicker(scan: Scan, are_simple: pa.ChunkedArray) -> tuple[bool, str]:
+    """Return whether Spark's reader is likely faster than Python for the columns that are read from the files, and why.
+    are_simple: for each file, whether Spark's reader may read it."""
     if pc.any(pc.is_valid(pc.struct_field(scan.files["deletion_vector"], "storageType"))).as_py():
         return True, "files have deleted rows"
     size = bytes_to_read(scan.files).to_numpy().sum(dtype=np.float64)
@@ -192,17 +199,19 @@ def _is_quicker(scan: Scan, simple: pa.ChunkedArray) -> tuple[bool, str]:
         return True, f"the files have at most {bytes_text(read_limits.PARQUET_SMALL_BYTES)}"
     if size <= read_limits.PARQUET_NARROWED_BYTES and _is_narrow(scan):
         return True, "rows that match likely lie on few pages of few files"
-    stored = [column.logical.data_type for column in scan.state.columns if column.source is ColumnSource.DATA]
-    if sum(map(_gain, stored)) > 0:
+    stored_types = [column.logical.data_type for column in scan.state.columns if column.source is ColumnSource.DATA]
+    if sum(map(_gain, stored_types)) > 0:
         return True, "it is quicker for columns of these types"
-    if _has_large_groups(scan.state, scan.files.filter(simple)):
+    if _has_large_groups(scan.state, scan.files.filter(are_simple)):
         return True, f"row groups have {read_limits.PARQUET_GROUP_ROWS:,} rows and more"
     return False, "Python is likely quicker for columns of these types in small row groups"
 
 
 def _has_large_groups(state: ScanState, files: pa.Table) -> bool:
-    """Check the largest file: most bytes are likely in files like it. Returns False if its footer cannot be read at once.
-    files: files on this machine without deletion vectors or other special cases.
+    """Return whether the first row group of the largest file has PARQUET_GROUP_ROWS rows: most bytes are likely in files like
+    this one. Returns False if its footer cannot be read, or is too large to read here.
+
+    files: files on this machine without deletion vectors.
     """
     largest = files.slice(int(np.argmax(files["size"].to_numpy())), 1).select(["path", "size"]).to_pylist()[0]
     try:
@@ -222,27 +231,29 @@ def _is_narrow(scan: Scan) -> bool:
     if scan.state.verify_checksums:
         return False  # in this case Spark's reader does not use page indexes (NativeReads.java)
     data = [column.logical for column in scan.state.columns if column.source is ColumnSource.DATA]
-    stored = {column.name for column in data if _is_one_of(_COMPARED_TYPES, column.data_type)}
+    comparable_columns = {column.name for column in data if _is_one_of(_COMPARED_TYPES, column.data_type)}
     # Spark itself adds IS NOT NULL to comparisons, so these parts say nothing about the query.
-    parts = [part for part in conjuncts(scan.state.predicate) if not _asks_for_nulls(part)]
-    return len(parts) > 0 and all(_pages_decide(part, stored) for part in parts)
+    parts = [part for part in conjuncts(scan.state.predicate) if not _is_null_check(part)]
+    return len(parts) > 0 and all(_is_decided_by_pages(part, comparable_columns) for part in parts)
 
 
-def _asks_for_nulls(part: Expression) -> bool:
+def _is_null_check(part: Expression) -> bool:
+    """Return whether a condition is IS NULL or IS NOT NULL."""
     return isinstance(part.operand if isinstance(part, Not) else part, IsNull)
 
 
-def _pages_decide(part: Expression, stored: Container[str]) -> bool:
-    """Return whether Spark's reader compares the part with the bounds of pages. stored: columns whose bounds it can compare."""
+def _is_decided_by_pages(part: Expression, comparable_columns: Container[str]) -> bool:
+    """Return whether Spark's reader compares the condition with the bounds of pages. comparable_columns: names of the columns
+    whose bounds it can compare."""
     match part:
         case Comparison(_, Column((name,)), Literal()) | Comparison(_, Literal(), Column((name,))) | In(Column((name,))):
-            return name in stored
+            return name in comparable_columns
         case StringMatch("startswith", Column((name,))):
-            return name in stored
+            return name in comparable_columns
         case And(operands) | Or(operands):
-            return all(_pages_decide(operand, stored) for operand in operands)
+            return all(_is_decided_by_pages(operand, comparable_columns) for operand in operands)
         case Not(operand):
-            return _pages_decide(operand, stored)
+            return _is_decided_by_pages(operand, comparable_columns)
     return False
 
 
@@ -262,7 +273,9 @@ def _gain(kind: DataType) -> int:
 def _is_simple(column: ScanColumn) -> bool:
     """Return whether Spark's reader returns the column as Python does, without a conversion afterwards."""
     logical = column.logical
-    if column.source not in _KINDS or not _is_plain(logical) or column.physical.name.lower() in _RESERVED:
+    # Not simple: values that no file stores, types that have changed, names that Spark's reader reserves, CHAR texts that may
+    # need padding, and texts with a collation.
+    if column.source not in _SOURCE_LETTERS or not _is_type_unchanged(logical) or column.physical.name.lower() in _RESERVED:
         return False
     if padded_chars(logical) is not None or is_collated(logical):
         return False
@@ -273,7 +286,7 @@ def _is_simple(column: ScanColumn) -> bool:
     return _spark_reads_the_same(logical.data_type)
 
 
-def _is_plain(field: StructField) -> bool:
+def _is_type_unchanged(field: StructField) -> bool:
     """Return whether the type of the field has never changed."""
     return TYPE_CHANGES not in field.metadata
 
@@ -295,7 +308,9 @@ def _spark_reads_the_same(kind: DataType) -> bool:
         case PrimitiveType(name):
             return name in _TYPES
         case StructType(fields):
-            return len(fields) > 0 and all(_is_plain(field) and _spark_reads_the_same(field.data_type) for field in fields)
+            return len(fields) > 0 and all(
+                _is_type_unchanged(field) and _spark_reads_the_same(field.data_type) for field in fields
+            )
         case ArrayType(element):
             return _spark_reads_the_same(element)
         case MapType(key, value):
@@ -304,7 +319,7 @@ def _spark_reads_the_same(kind: DataType) -> bool:
 
 
 def _bare(field: StructField) -> StructField:
-    """Return only name and type. Every value may be null, because a file may lack a column."""
+    """Return the field with only its name and its type. Every value may be null, because a file may lack a column."""
     return StructField(field.name, _bare_type(field.data_type))
 
 

@@ -15,7 +15,8 @@ from spark_plugin.spark_versions import to_arrow_schema
 
 
 class PartialReader(DataSourceReader):
-    """rows: reads the requested columns. schema: of the partial rows."""
+    """A reader whose tasks aggregate the rows that they read. rows: the reader of the columns to aggregate. partial_rows: which
+    aggregates. schema: of the partial rows."""
 
     def __init__(self, rows: DataSourceReader, partial_rows: PartialRows, schema: StructType) -> None:
         self._rows, self._partial_rows = rows, partial_rows

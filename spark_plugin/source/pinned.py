@@ -81,8 +81,12 @@ class PinnedTable:
         is_exact: bool = False,
         counted: frozenset[str] = frozenset(),
     ) -> Scan:
-        """limit: this many rows are enough, whichever they are. count_rows: the report must contain the row count, as it does for
-        tables with a small log. is_exact: rows for which the predicate is not true are left out. counted: as in ScanState."""
+        """Return the files to read. The predicate is combined with the filter of the options.
+
+        limit: this many rows are enough, whichever they are. count_rows: the report must contain the row count, as it does for
+        tables with a small log. is_exact: the tasks leave out rows for which the predicate is not true; otherwise Spark does.
+        counted: columns for which only the presence of a value matters; tasks need not decode the values.
+        """
         snapshot, full_predicate = self._version_and_predicate(predicate)
         if self.options.files is not None:
             return self._plan_files(self.options.files, columns, full_predicate)
@@ -98,24 +102,25 @@ class PinnedTable:
         return plan_scan(snapshot, columns, full_predicate, settings)
 
     def answer(self, question: Question, predicate: Expression | None) -> pa.Table | None:
-        """Return what the log says about the rows that `plan` would read, as answer_from_log does, or None if it does not say."""
+        """Return what the log says about the rows that `plan` would read, or None if the log does not say it exactly."""
         if self.options.files is not None:
-            return None
+            return None  # these rows come from files that a DML operation has chosen, and the log describes all files
         from delta_py.scan.log_answers import answer_from_log  # few scans need it
 
         snapshot, full_predicate = self._version_and_predicate(predicate)
         return answer_from_log(snapshot, question, full_predicate, scan_options(self.options))
 
     def has_few_groups(self, by: Sequence[str], predicate: Expression | None) -> bool:
-        """Return whether it likely pays to aggregate rows by these columns where they are read."""
+        """Return whether rows grouped by these columns likely form few groups. Then it pays to aggregate in the tasks that
+        read."""
         from delta_py.scan.group_estimate import has_few_groups  # few scans need it
 
         snapshot, full_predicate = self._version_and_predicate(predicate)
         return has_few_groups(snapshot, by, full_predicate, scan_options(self.options).timezone)
 
     def with_snapshot_cache(self) -> PinnedTable:
-        """Return the same table for a process that caches what it reads of logs."""
-        from delta_py.cached_snapshots import CachedSnapshot  # a worker has no use for it
+        """Return the same table, with a snapshot that caches what it reads of the log."""
+        from delta_py.cached_snapshots import CachedSnapshot  # only the driver's Python lives long enough to use a cache
 
         return replace(self, snapshot=CachedSnapshot.of(self.snapshot))
 
@@ -123,21 +128,22 @@ class PinnedTable:
         """Return a lease that tells VACUUM about the read, if the options ask for one."""
         return _lease(self.options, self.snapshot.store, self.snapshot.version)
 
-    def _plan_files(self, listed: str, columns: StructType, predicate: Expression | None) -> Scan:
-        """Plan the files that a DML operation has chosen. listed: a file with an Arrow stream of these files: an absolute path on
-        this machine, or a path in the table."""
+    def _plan_files(self, file_list: str, columns: StructType, predicate: Expression | None) -> Scan:
+        """Plan the files that a DML operation has chosen. file_list: the path of an Arrow stream that lists these files: an
+        absolute path on this machine, or a path in the table. The rows get the address that DML needs to delete them."""
         settings = replace(scan_options(self.options), row_address=True, metadata_column=self.options.metadata_column)
-        is_local = os.path.isabs(listed)
-        with pa.OSFile(listed, "rb") if is_local else self.snapshot.store.open_input(listed) as source:
+        is_local = os.path.isabs(file_list)
+        with pa.OSFile(file_list, "rb") if is_local else self.snapshot.store.open_input(file_list) as source:
             files = pa.ipc.open_stream(source)
             return plan_listed_files(self.snapshot.config, self.snapshot.store, files, columns, predicate, settings)
 
     def _version_and_predicate(self, predicate: Expression | None) -> tuple[Snapshot, Expression | None]:
         """Return the version to read, and the predicate combined with the filter of the options."""
-        snapshot = self._newest() if self.options.follow_latest else self.snapshot
+        snapshot = self._newest_snapshot() if self.options.follow_latest else self.snapshot
         return snapshot, with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)
 
-    def _newest(self) -> Snapshot:
+    def _newest_snapshot(self) -> Snapshot:
+        """Load the newest version. Raises SchemaMismatchError if it does not have the columns for which Spark made the query."""
         pinned, newest = self.snapshot, type(self.snapshot).load(self.snapshot.store)
         if newest.metadata.id != pinned.metadata.id or not is_alike(newest.schema, pinned.schema):
             raise SchemaMismatchError(
@@ -153,7 +159,8 @@ class PinnedTable:
 
 @dataclass(frozen=True, slots=True)
 class PinnedChanges:
-    """A change feed with a fixed end. table_id: from the table's metadata."""
+    """A change feed with a fixed end. table_id: from the table's metadata. everything: all columns that a query can request.
+    schema: the columns on offer; fewer if options.columns names some."""
 
     options: ReadOptions
     table_id: str
@@ -164,7 +171,7 @@ class PinnedChanges:
     def plan(
         self, columns: StructType, predicate: Expression | None, limit: int | None = None, *, count_rows: bool = False
     ) -> Scan:
-        """limit, count_rows: not used here, as changes have no statistics."""
+        """Return the files that contain the changes. limit, count_rows: not used here, as changes have no statistics."""
         from delta_py.changes.change_feed import plan_changes  # few reads are of changes
 
         store = self.options.open_store()
@@ -179,21 +186,23 @@ class PinnedChanges:
         )
 
     def lease(self) -> Lease | None:
-        """Return a lease on the version before the first change and all later versions; None if the options ask for none."""
+        """Return a lease on the version before the first change and all later versions; None if the options ask for none.
+
+        VACUUM keeps what commits after the version of a lease removed or wrote, and the first change is such a commit."""
         if self.options.lease_seconds is None:
             return None
         from delta_py.changes.change_feed import first_version_from
 
-        store, first = self.options.open_store(), self.range.starting_version
-        if first is None:
+        store, first_version = self.options.open_store(), self.range.starting_version
+        if first_version is None:
             assert self.range.starting_timestamp_ms is not None, "a feed has a start"
-            first = first_version_from(
+            first_version = first_version_from(
                 store,
                 self.range.starting_timestamp_ms,
                 Snapshot.load(store),
                 or_after_latest=self.range.allow_out_of_range,
             )
-        return _lease(self.options, store, max(0, first - 1))
+        return _lease(self.options, store, max(0, first_version - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +217,7 @@ class PinnedView:
         return VIEW_SCHEMAS[self.options.view]
 
     def rows(self) -> pa.Table:
+        """Read the rows: one for each commit, or the only one of the detail."""
         if self.options.view == "history":
             return history_rows(self.snapshot.store, self.options.view_limit)
         return detail_rows(self.snapshot)
@@ -217,7 +227,7 @@ Pinned = PinnedTable | PinnedChanges | PinnedView
 
 
 def pin(options: ReadOptions, snapshots: type[Snapshot] = Snapshot) -> Pinned:
-    """Look at the table once. snapshots: the class that loads a version of the table.
+    """Fix what a DataFrame reads. snapshots: the class that loads a version of the table: one that caches, or Snapshot itself.
 
     Raises the errors of Snapshot.load; SchemaMismatchError for a column in options.columns that does not exist;
     InvalidOptionError for a version both in the path and in the options.
@@ -233,7 +243,7 @@ def pin(options: ReadOptions, snapshots: type[Snapshot] = Snapshot) -> Pinned:
 
 
 def _pin_changes(options: ReadOptions, store: ObjectStore, change_range: ChangeRange) -> PinnedChanges:
-    """An open end is fixed at the newest version at the time of the call."""
+    """Fix the end of a change feed: if the options name no end, it is the newest version at the time of the call."""
     # changes_schema raises the error about a start after the newest version, unless the options allow such a start.
     newest = Snapshot.load(store)
     is_open = change_range.ending_version is None and change_range.ending_timestamp_ms is None
@@ -248,8 +258,8 @@ def _pin_changes(options: ReadOptions, store: ObjectStore, change_range: ChangeR
 
 def _resolve_suffix(options: ReadOptions) -> ReadOptions:
     """Split `path@v12` into its parts, unless a table exists at exactly this path."""
-    named = named_version(options.path, options.session.time_zone, options.storage)
-    if named is None:
+    path_version = named_version(options.path, options.session.time_zone, options.storage)
+    if path_version is None:
         return options
     if options.version is not None or options.timestamp_ms is not None or options.changes is not None or options.follow_latest:
         raise InvalidOptionError(
@@ -258,10 +268,11 @@ def _resolve_suffix(options: ReadOptions) -> ReadOptions:
             sql_state="42613",
             path=options.path,
         )
-    return replace(options, path=named.path, version=named.version, timestamp_ms=named.timestamp_ms)
+    return replace(options, path=path_version.path, version=path_version.version, timestamp_ms=path_version.timestamp_ms)
 
 
 def _columns_on_offer(options: ReadOptions, snapshot: Snapshot) -> StructType:
+    """Return all columns that a query can request. Files that a DML operation has chosen have the address of each row too."""
     columns = offered(options, snapshot.schema)
     return columns if options.files is None else StructType((*columns.fields, row_address_column().logical))
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """The road of one scan.
+    """How one scan is read. A road is a way in which the rows of a query are read (Road, in options/roads.py).
 
     road: None if the rule asked a question and gets no answer: it then requests the rows.
     why: one line.
@@ -58,6 +58,7 @@ class ReadPlan:
     skipped: Mapping[Road, str] = field(default_factory=dict)
 
     def message(self) -> dict[str, Any]:
+        """Return the message for the rule: the part `plan` of messages.json. Parts without a value are left out."""
         parts: dict[str, Any] = {
             "road": self.road,
             "why": self.why,
@@ -73,8 +74,9 @@ class ReadPlan:
         return {name: part for name, part in parts.items() if part is not None}
 
     def _all_skipped(self) -> dict[Road, str]:
+        """Return `skipped`, and the road ONE_TASK if the scan is too large for it."""
         why_not_one_task = None if self.scan is None else _why_not_one_task(self.scan.report)
-        return {**self.skipped, **({} if why_not_one_task is None else {Road.ONE_TASK: why_not_one_task})}
+        return dict(self.skipped) if why_not_one_task is None else {**self.skipped, Road.ONE_TASK: why_not_one_task}
 
 
 _DRIVER_LIMITS = {"most_bytes": read_limits.DRIVER_RESULT_BYTES, "most_ms": read_limits.DRIVER_COMPUTE_MS}
@@ -102,11 +104,11 @@ def plan_read(pinned: PinnedTable | PinnedChanges, request: ScanRequest) -> Read
     check_requested(scan.output_schema, requested)
     plan = plan_tasks(scan, request, why_not_native=_why_not_native(pinned, request))
     plan = replace(plan, join_facts=_join_facts(pinned, scan, request))
-    why_not_few = _why_not_few(scan, request)
-    if why_not_few is None:
+    why_not_driver = _why_not_driver(scan, request)
+    if why_not_driver is None:
         plan = replace(plan, small_scan=SmallScan(scan, request.columns, request.limit))
     else:
-        skipped[Road.DRIVER] = why_not_few
+        skipped[Road.DRIVER] = why_not_driver
     return replace(plan, skipped={**plan.skipped, **skipped})
 
 
@@ -134,10 +136,10 @@ def plan_tasks(scan: Scan, request: ScanRequest, *, why_not_native: str | None) 
 
 
 def _log_answer(pinned: PinnedTable | PinnedChanges, question: LogQuestion, request: ScanRequest) -> tuple[pa.Table | None, str]:
-    """Return the log's answer that replaces the rows, or None if there is none; and why."""
+    """Return the log's answer, which replaces the rows, or None if the rows must be read; and why."""
     if not isinstance(pinned, PinnedTable):
         return None, "the log does not count changes"
-    if not (pinned.options.pruning and Road.LOG not in pinned.options.disabled):
+    if not pinned.options.pruning or Road.LOG in pinned.options.disabled:
         return None, "an option of the read forbids it"
     answer = pinned.answer(question.question, request.predicate)
     if answer is None:
@@ -148,7 +150,8 @@ def _log_answer(pinned: PinnedTable | PinnedChanges, question: LogQuestion, requ
 def _plan_partial_rows(
     pinned: PinnedTable | PinnedChanges, request: ScanRequest, partial_request: PartialRowsRequest
 ) -> ReadPlan:
-    """If partial rows are impossible or do not pay, the rule requests the rows themselves."""
+    """Plan a scan whose tasks return partial rows. If that is impossible or does not pay, the plan has no road: the rule then
+    requests the rows themselves."""
     if not isinstance(pinned, PinnedTable) or pinned.options.files is not None or not pinned.options.pruning:
         return _no_partial_rows("the rows are changes, or of a DELETE, UPDATE or MERGE, or an option of the read forbids it")
     try:
@@ -170,25 +173,26 @@ def _no_partial_rows(why: str) -> ReadPlan:
 # ---------------------------------------------------------------- what the sizes of a scan allow
 
 
-def _why_not_few(scan: Scan, request: ScanRequest) -> str | None:
-    """Return why tasks must read the rows, or None if the driver's own Python may. JVMs do not accept texts with a collation from
-    an Arrow stream."""
-    state, files, limit = scan.state, scan.files.num_rows, request.limit
+def _why_not_driver(scan: Scan, request: ScanRequest) -> str | None:
+    """Return why tasks must read the rows, or None if the driver's own Python may."""
+    state, file_count, limit = scan.state, scan.files.num_rows, request.limit
     # How many rows the result has at most; None if that is not known before the read.
     row_count = scan.report.rows_kept if state.predicate is None and limit is None else limit
     most_files = read_limits.DRIVER_REMOTE_FILES if state.store.is_remote else read_limits.DRIVER_FILES
-    if files > most_files:
-        return f"{files:,} files, and the driver reads at most {most_files:,}"
+    if file_count > most_files:
+        return f"{file_count:,} files, and the driver reads at most {most_files:,}"
     if row_count is not None and row_count > read_limits.DRIVER_ROWS:
         return f"{row_count:,} rows, and the driver reads at most {read_limits.DRIVER_ROWS:,}"
     if not request.columns.fields:
         return "no column is read"
     if any(is_collated(column.logical) for column in state.columns):
+        # The JVM gets the driver's rows as an Arrow stream, from which it does not accept texts with a collation.
         return "texts have a collation"
     return None
 
 
 def _why_not_one_task(report: ScanReport) -> str | None:
+    """Return why the scan is too large to be grouped or sorted in the task that reads it; None if it is small enough."""
     if report.bytes_kept > read_limits.ONE_TASK_BYTES:
         return f"the files have more than {bytes_text(read_limits.ONE_TASK_BYTES)}"
     if report.rows_kept is None:
@@ -207,6 +211,7 @@ def _least_work_for_partial_rows(size_bytes: int) -> int | None:
 
 
 def _why_not_native(pinned: PinnedTable | PinnedChanges, request: ScanRequest) -> str | None:
+    """Return why Spark's own Parquet reader cannot read this scan, whatever its files are; None if it can."""
     if not isinstance(pinned, PinnedTable) or pinned.options.files is not None:
         return "the rows are changes, or those of a DELETE, UPDATE or MERGE"
     if pinned.options.lease_seconds is not None:
@@ -215,7 +220,8 @@ def _why_not_native(pinned: PinnedTable | PinnedChanges, request: ScanRequest) -
 
 
 def _join_facts(pinned: PinnedTable | PinnedChanges, scan: Scan, request: ScanRequest) -> dict[str, Any] | None:
-    """Return the facts about the scan that Spark may use when it plans joins, by Spark's names of its columns."""
+    """Return the facts about the scan that Spark may use when it plans joins: `joins` in messages.json. Columns have the names
+    that Spark's plan uses. Returns None if an option or setting forbids it."""
     if not (pinned.options.pruning and Road.JOINS not in pinned.options.disabled):
         return None
     partitions = {
@@ -223,7 +229,7 @@ def _join_facts(pinned: PinnedTable | PinnedChanges, scan: Scan, request: ScanRe
         for name, column in zip(request.columns.names, scan.state.columns, strict=True)
         if column.source is ColumnSource.PARTITION
     }
-    numbers = {}
+    numbers = {}  # by partition column: the entries `distinct`, `nulls`, `min` and `max` of partition_numbers
     if request.wants_statistics:
         from delta_py.scan.partition_numbers import partition_numbers  # few sessions need it
 

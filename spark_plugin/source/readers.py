@@ -42,10 +42,10 @@ class DeltaReader(PromptTask, DataSourceReader):
     """A planned scan. It defines no pushFilters: Spark would pass the filters of one query and use the result for other queries.
     Instead filters come with the schema (spark_plugin/pruning).
 
-    message: for the rule, in the first partition. again: the partitions go to the reader of an earlier planning, perhaps of
-    another version, and contain how they are read. lease: written when Spark requests the partitions, and renewed by the tasks;
-    it expires by itself. native: files that Spark's own Parquet reader may read. small_scan: the same scan, if its rows may be
-    few; None in tasks."""
+    message: for the rule, in the first partition. again: Spark has planned this scan before, and gives the new partitions to the
+    earlier reader, perhaps of another version; so each partition contains how it is read. lease: written when Spark requests the
+    partitions, and renewed by the tasks; it expires by itself. native: files that Spark's own Parquet reader may read.
+    small_scan: the same scan, if its rows may be few; None in tasks."""
 
     def __init__(
         self,
@@ -73,22 +73,21 @@ class DeltaReader(PromptTask, DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         assert self._scan is not None and self._settings is not None, "planned on the driver only"
         if self._lease is not None and not self._lease.put():
-            self._lease = None
-        parts = partitions_of(self._scan, self._settings, self._message, self._native)
-        parts = parts or [DeltaPartition(FileGroup(), self._message)]  # the rule reads the message of the first partition
-        if not self._again:
-            return [*parts]
-        for part in parts:
-            part.state = self._state
-        return [*parts]
+            self._lease = None  # it could not be written, so tasks have nothing to renew
+        partitions = partitions_of(self._scan, self._settings, self._message, self._native)
+        partitions = partitions or [DeltaPartition(FileGroup(), self._message)]  # the rule needs a partition for its message
+        if self._again:
+            for partition in partitions:
+                partition.state = self._state
+        return [*partitions]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, DeltaPartition)
-        with self._renewed():
+        with self._renewed_lease():
             for batch in read_files(partition.state or self._state, partition.scan_files()):
                 yield relabelled(batch, self._schema)
 
-    def _renewed(self) -> AbstractContextManager[Any]:
+    def _renewed_lease(self) -> AbstractContextManager[Any]:
         if self._lease is None:
             return nullcontext()
         from delta_py.checkpoint.leases import HeldLease  # few reads have one

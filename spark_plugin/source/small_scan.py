@@ -38,25 +38,27 @@ So it decodes at most one batch too many."""
 
 @dataclass(frozen=True, slots=True)
 class SmallScan:
-    """columns: under the names of the query. limit: of rows; None for all."""
+    """A scan that the planning process tries to read itself. columns: with the names that the query uses. limit: of rows; None
+    for all."""
 
     scan: Scan
     columns: StructType
     limit: int | None
 
     def read(self) -> bytes | None:
-        """Return the rows as an Arrow stream, or None if they are not few. Raises the errors of read_files."""
+        """Return the rows as an Arrow stream, or None if there are too many: tasks then read them. Raises the errors of
+        read_files."""
         sink, schema = pa.BufferOutputStream(), to_arrow_schema(self.columns)
         try:
             with pa.ipc.new_stream(sink, schema) as writer:
-                for batch in self._bounded(schema):
+                for batch in self._few_batches(schema):
                     writer.write_batch(batch)
         except OverBudgetError:
             return None
         return bytes(sink.getvalue().to_pybytes())
 
-    def _bounded(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield the batches. Raises OverBudgetError after DRIVER_ROWS rows or DRIVER_BYTES bytes."""
+    def _few_batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the batches. Raises OverBudgetError if they have more than DRIVER_ROWS rows or DRIVER_BYTES bytes."""
         rows = size = 0
         for batch in self._batches(schema):
             rows, size = rows + batch.num_rows, size + batch.nbytes
@@ -65,6 +67,7 @@ class SmallScan:
             yield batch
 
     def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the batches as Spark expects them. Raises OverBudgetError if decoding them exceeds LIMITS."""
         state = replace(self.scan.state, batch_rows=_BATCH_ROWS, batch_bytes=_BATCH_BYTES)
         budget = DecodeBudget(LIMITS, stops_early=self.limit is not None)
         batches = (relabelled(batch, schema) for batch in read_files(state, self.scan.scan_files(), budget=budget))

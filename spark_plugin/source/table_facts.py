@@ -22,21 +22,22 @@ FACTS_KEY = "pydelta.facts"
 
 
 def with_table_facts(schema: StructType, pinned: PinnedTable, *, of_writes: bool) -> StructType:
-    """Return the schema with the facts in its first field. of_writes: add the facts about how rows are written, which take
-    longer to compute.
+    """Return the schema with the facts in its first field. of_writes: add the fact `needs_save`, which takes longer to compute:
+    a client of Spark Connect must then run an INSERT as a save, which computes what a plain INSERT would lack.
     """
     if not schema.fields:
         return schema
     first, *other_fields = schema.fields
     facts = _facts(pinned)
     if of_writes:
-        facts["needs_save"] = _asks_for_saves(pinned.snapshot)
+        facts["needs_save"] = _needs_save(pinned.snapshot)
     metadata = {**(first.metadata or {}), FACTS_KEY: json.dumps(facts)}
     return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *other_fields])
 
 
 def _facts(pinned: PinnedTable) -> dict[str, Any]:
-    """path: of the table, without a version in it. travels: a version other than the newest was requested."""
+    """Return the facts that every table has. path: of the table, without a version in it. travels: the read names a version or
+    a timestamp (time travel)."""
     snapshot, options = pinned.snapshot, pinned.options
     metadata, protocol = snapshot.metadata, snapshot.protocol
     clustered = "clustering" in snapshot.config.features
@@ -55,8 +56,9 @@ def _facts(pinned: PinnedTable) -> dict[str, Any]:
     }
 
 
-def _asks_for_saves(snapshot: Snapshot) -> bool:
-    """Return whether new rows of the table need what only a save provides (dataframe_api/spark_rule_columns.py)."""
+def _needs_save(snapshot: Snapshot) -> bool:
+    """Return whether new rows of the table need what only a save provides (dataframe_api/spark_rule_columns.py): identity values,
+    generated columns, or rules that Spark computes because delta_py cannot."""
     from delta_py.row_rules.hidden_rule_columns import rules_for_spark  # reads need none of this
 
     schema = snapshot.schema
@@ -66,6 +68,6 @@ def _asks_for_saves(snapshot: Snapshot) -> bool:
 
 
 def _features(protocol: Protocol) -> dict[str, str]:
-    """Return the features that the protocol names, as the properties that enable them."""
+    """Return the features that the protocol names, as properties, as SHOW TBLPROPERTIES shows them."""
     names = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
     return {f"delta.feature.{name}": "supported" for name in sorted(names)}

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 class DeltaPartition(MessagePartition):
-    """The files of one task. state: how to read them, if the reader does not know it for all tasks."""
+    """The files of one task. state: how to read them; None if the reader's own state, which is the same for all tasks, says it.
+    message: for the optimizer rule (partition_messages.py)."""
 
     def __init__(self, files: FileGroup, message: Mapping[str, str | bytes] | None = None) -> None:
         super().__init__(message)
@@ -34,8 +35,11 @@ class DeltaPartition(MessagePartition):
 
 
 class NativePartition(DeltaPartition):
-    """A task that Spark's own Parquet reader may run. Its files are only in the message FILES, an Arrow stream. first: how many
-    of them are skipped. rows: which rows of the next file are read; None for all."""
+    """A task that Spark's own Parquet reader may run. Its files are only in the message FILES, an Arrow stream.
+
+    If Spark's reader gives up in the middle of the task, Python reads the rest. first: how many files Python skips, because
+    Spark's reader has read them. rows: which rows of the next file Python reads; None for all.
+    """
 
     def __init__(self, stream: bytes) -> None:
         super().__init__(FileGroup(), {FILES: stream})
@@ -69,25 +73,27 @@ def rest_of(pickled: bytes, first: int, start: int, rows: int) -> NativePartitio
 def partitions_of(
     scan: Scan, settings: SessionSettings, message: Mapping[str, str | bytes], native: NativeFiles | None = None
 ) -> list[DeltaPartition]:
-    """Return the tasks of a scan; empty if there is no file. message: for the first one. native: which files are packed
-    separately, for Spark's own Parquet reader."""
+    """Return the tasks of a scan; empty if there is no file. message: for the rule, in the first task. native: which files are
+    packed separately, for Spark's own Parquet reader; None if Python reads all files."""
     task_count = settings.target_partitions if native is None else settings.native_partitions
     files = scan.cut_files(settings.max_partition_bytes, settings.open_cost_bytes, task_count)
     if native is None:
         tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(files, settings, task_count)]
     else:
         # Each reader gets the part of its own number of tasks that corresponds to its share of the bytes.
-        simple, other_files, share = native.split(files)
-        in_python = settings.target_partitions * (1.0 - share)
-        tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(other_files, settings, in_python)]
-        tasks += [NativePartition(native.stream_of(group)) for group in _packed(simple, settings, task_count * share)]
-    for first in tasks[:1]:
-        first.messages.update(message)
+        native_files, other_files, native_share = native.split(files)
+        python_task_count = settings.target_partitions * (1.0 - native_share)
+        native_task_count = task_count * native_share
+        tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(other_files, settings, python_task_count)]
+        tasks += [NativePartition(native.stream_of(group)) for group in _packed(native_files, settings, native_task_count)]
+    if tasks:
+        tasks[0].messages.update(message)
     return tasks
 
 
 def _packed(files: pa.Table, settings: SessionSettings, task_count: float) -> list[pa.Table]:
-    from delta_py.scan.packing import pack_files  # tasks, which import this too, plan nothing
+    """Return the files of each task."""
+    from delta_py.scan.packing import pack_files  # tasks import this module too, and need no packing
 
     return pack_files(files, settings.max_partition_bytes, settings.open_cost_bytes, max(1, round(task_count)))
 
@@ -107,7 +113,7 @@ class _Relabel:
 
 def relabelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the batch with the names and nullability of `schema`, at every depth, because Spark compares them and a user's
-    own schema may differ from the table's. Geometries and geographies get their SRIDs.
+    own schema may differ from the table's. Each geometry and geography becomes a struct of its SRID and its WKB value.
     """
     if batch.schema.equals(schema):
         return batch
@@ -124,7 +130,8 @@ def check_layout(ours: pa.Schema, target_schema: pa.Schema) -> None:
 
 def _same_layout(first: pa.DataType, second: pa.DataType) -> bool:
     """Return whether arrays of the types have the same buffers: the same types except for names, nullability and metadata.
-    second: a type of Spark, in which a shape is a struct of SRID and WKB; relabelled makes that struct from WKB."""
+    second: a type of Spark, in which a shape (a geometry or geography) is a struct of SRID and WKB; relabelled makes that struct
+    from WKB, which is binary."""
     if is_shape(second):
         return bool(pa.types.is_binary(first))
     if first.num_fields != second.num_fields or first.id != second.id:

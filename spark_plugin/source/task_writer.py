@@ -53,13 +53,15 @@ class DeltaWriter(PromptTask, BatchWriter):
         return cls(options, None if isinstance(plan, NothingToDo) else plan)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of one task to files. If there is nothing to do, the rows are ignored."""
         if self._state is None:
             return TaskFiles(WrittenFiles())
         context = TaskContext.get()
         return TaskFiles(write_files(self._state, iterator, task=0 if context is None else context.partitionId()))
 
     def commit_here(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """The table is at the planned location, even if the working directory of the process has changed."""
+        """Commit to the store of the plan, not to the path of the options: a relative path would name another table if the
+        working directory of this process is another one."""
         from delta_py.row_changes.write import commit_write
 
         mode, plan = self._job.open()
@@ -82,9 +84,9 @@ class DeltaWriter(PromptTask, BatchWriter):
         from delta_py.row_changes.write import abort_write
 
         _, plan = self._job.open()
-        silent = sum(message is None for message in messages)
-        if plan is not None and silent:
-            abort_write(plan.state.store, plan, stragglers=silent > 1)
+        missing_messages = sum(message is None for message in messages)
+        if plan is not None and missing_messages:
+            abort_write(plan.state.store, plan, stragglers=missing_messages > 1)
 
 
 def _written(messages: Sequence[WriterCommitMessage | None]) -> list[WrittenFiles]:

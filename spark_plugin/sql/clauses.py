@@ -14,11 +14,13 @@ from typing import Any, Literal, TypeAlias
 from spark_plugin.sql.syntax import TableName, Words
 
 Assignments: TypeAlias = "tuple[tuple[tuple[str, ...], str], ...]"
-"""The parts of a column's name, and the text of its new value."""
+"""Pairs: the parts of a column's name, and the text of its new value."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteRows:
+    """A DELETE. where: the text of its condition; None to delete all rows."""
+
     table: TableName
     alias: str | None
     where: str | None
@@ -26,6 +28,8 @@ class DeleteRows:
 
 @dataclass(frozen=True, slots=True)
 class UpdateRows:
+    """An UPDATE. where: the text of its condition; None to update all rows."""
+
     table: TableName
     alias: str | None
     assignments: Assignments
@@ -34,7 +38,8 @@ class UpdateRows:
 
 @dataclass(frozen=True, slots=True)
 class WhenClause:
-    """assignments: None for a delete, and for `*`."""
+    """A WHEN clause of a MERGE. condition: the text after AND; None if there is none. assignments: None for a delete, and for
+    `*`."""
 
     kind: Literal["matched", "not matched", "not matched by source"]
     action: Literal["update", "delete", "insert"]
@@ -44,7 +49,7 @@ class WhenClause:
 
 @dataclass(frozen=True, slots=True)
 class MergeRows:
-    """source: text that can stand after FROM."""
+    """A MERGE. source: text that can stand after FROM. condition: the text after ON. evolves: WITH SCHEMA EVOLUTION."""
 
     table: TableName
     alias: str | None
@@ -81,6 +86,9 @@ def change_of(words: Words) -> Change | None:
     return change
 
 
+# Each function parses the words after the beginning of its statement.
+
+
 def _delete(words: Words) -> Change:
     table = TableName(words.name())
     alias = _alias(words, "WHERE")
@@ -95,23 +103,23 @@ def _update(words: Words) -> Change:
     return UpdateRows(table, alias, assignments, words.text_until() if words.take("WHERE") else None)
 
 
-def _alias(words: Words, *behind: str) -> str | None:
-    """Parse the table's alias, with or without AS. behind: words that follow the table if it has no alias."""
+def _alias(words: Words, *words_after_table: str) -> str | None:
+    """Parse the table's alias, with or without AS. words_after_table: words that follow the table if it has no alias."""
     if words.take("AS"):
         return words.part()
-    return None if words.is_over() or any(words.at(word) for word in behind) else words.part()
+    return None if words.is_over() or any(words.at(word) for word in words_after_table) else words.part()
 
 
 def _assignments(words: Words, *stops: tuple[str, ...]) -> Assignments:
     """Parse the list of SET. stops: the words that may follow the list, as in Words.text_until."""
-    values = []
+    assignments = []
     while True:
         name = words.name()
         if not words.take("="):
             words.expect("==")
-        values.append((name, words.text_until((",",), *stops)))
+        assignments.append((name, words.text_until((",",), *stops)))
         if not words.take(","):
-            return tuple(values)
+            return tuple(assignments)
 
 
 # ---------------------------------------------------------------- MERGE
@@ -136,23 +144,24 @@ def _merge(words: Words) -> Change:
 
 def _when(words: Words) -> WhenClause:
     """Parse a WHEN clause, after the word WHEN."""
-    inserts = words.take("NOT")
+    is_not_matched = words.take("NOT")
     words.expect("MATCHED")
-    by_source = inserts and words.take("BY", "SOURCE")
-    if inserts and not by_source:
+    is_by_source = is_not_matched and words.take("BY", "SOURCE")
+    is_insert = is_not_matched and not is_by_source
+    if is_insert:
         words.take("BY", "TARGET")
     condition = words.text_until(("THEN",)) if words.take("AND") else None
     words.expect("THEN")
-    if inserts and not by_source:
-        return WhenClause("not matched", "insert", condition, _inserted(words))
-    kind: Literal["matched", "not matched by source"] = "not matched by source" if by_source else "matched"
+    if is_insert:
+        return WhenClause("not matched", "insert", condition, _insert_values(words))
+    kind: Literal["matched", "not matched by source"] = "not matched by source" if is_by_source else "matched"
     if words.take("DELETE"):
         return WhenClause(kind, "delete", condition, None)
     words.expect("UPDATE", "SET")
     return WhenClause(kind, "update", condition, None if words.take("*") else _assignments(words, *_WHEN))
 
 
-def _inserted(words: Words) -> Assignments | None:
+def _insert_values(words: Words) -> Assignments | None:
     """Parse INSERT (...) VALUES (...); None for INSERT *."""
     words.expect("INSERT")
     if words.take("*"):

@@ -19,7 +19,7 @@ from spark_plugin.sql.syntax import SyntaxFault, TableName, Words
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """VERSION AS OF or TIMESTAMP AS OF; if both are missing, the newest."""
+    """VERSION AS OF or TIMESTAMP AS OF; the newest version if both are None."""
 
     version: int | None = None
     timestamp: str | None = None
@@ -27,7 +27,8 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Optimize:
-    """where: SQL. z_order: names as SQL text."""
+    """OPTIMIZE. full: also files that are clustered already. where: a condition as SQL; None for the whole table. z_order: names
+    as SQL text; empty for no Z-order."""
 
     table: TableName
     full: bool = False
@@ -37,7 +38,8 @@ class Optimize:
 
 @dataclass(frozen=True, slots=True)
 class Vacuum:
-    """lite: None if the statement has neither LITE nor FULL. inventory: a table, or a query."""
+    """VACUUM. lite: None if the statement has neither LITE nor FULL. inventory: a table, or the text of a query, that lists the
+    files of the directory. hours: of RETAIN; None for the table's retention."""
 
     table: TableName
     lite: bool | None = None
@@ -212,6 +214,8 @@ def parse_utility(text: str, args: Any = None) -> Utility | None:
 
 
 def _utility(words: Words) -> Utility | None:
+    """Parse a statement by the first beginning in _BEGINNINGS that fits. None if none fits, or if the rest shows that the
+    statement is Spark's."""
     parse = next((parse for beginning, parse in _BEGINNINGS if words.take(*beginning)), None)
     utility = None if parse is None else parse(words)
     if utility is not None:
@@ -221,20 +225,21 @@ def _utility(words: Words) -> Utility | None:
 
 
 # ---------------------------------------------------------------- statements on every table
+# Each function parses the words after the beginning that _BEGINNINGS has for it.
 
 
 def _optimize(words: Words) -> Optimize:
     words.sure()
     after_name = ("FULL", "WHERE", "ZORDER", ".", ";")
     # OPTIMIZE FULL t and OPTIMIZE t FULL are the same. FULL before one of these words is the table's name.
-    full = words.at("FULL") and words.left > 1 and not any(words.at(word, ahead=1) for word in after_name)
-    if full:
+    is_full = words.at("FULL") and words.remaining_count > 1 and not any(words.at(word, ahead=1) for word in after_name)
+    if is_full:
         words.expect("FULL")
     table = words.table()
-    full = full or words.take("FULL")
+    is_full = is_full or words.take("FULL")
     where = words.text_until(("ZORDER", "BY")) if words.take("WHERE") else None
-    z_order = _columns(words, bare=True) if words.take("ZORDER", "BY") else ()
-    return Optimize(table, full, where, z_order)
+    z_order = _columns(words, may_lack_parentheses=True) if words.take("ZORDER", "BY") else ()
+    return Optimize(table, is_full, where, z_order)
 
 
 def _vacuum(words: Words) -> Vacuum:
@@ -303,6 +308,7 @@ def _convert(words: Words) -> Convert:
 
 
 def _partitioned_by(words: Words) -> str | None:
+    """Parse PARTITIONED BY (...), and return the columns as DDL; None if it is not next."""
     if not words.take("PARTITIONED"):
         return None
     words.expect("BY")
@@ -342,6 +348,7 @@ def _fsck(words: Words) -> Fsck:
 
 
 def _create(words: Words) -> Clone | CreateIndex | None:
+    """Parse CREATE INDEX, or a CREATE TABLE that makes a clone; None for another CREATE."""
     if words.take("INDEX"):
         return _create_index(words)
     replaces = words.take("OR", "REPLACE")
@@ -414,6 +421,7 @@ def _alter(words: Words) -> Utility | None:
 
 
 def _add_constraint(words: Words, table: TableName) -> AddConstraint | None:
+    """Parse the rest of ADD CONSTRAINT. None for a constraint that is no CHECK: Spark gets it."""
     name = words.part()
     return AddConstraint(table, name, words.in_parentheses()) if words.take("CHECK") else None
 
@@ -423,6 +431,7 @@ def _feature(words: Words) -> str:
 
 
 def _sync_identity(words: Words, table: TableName) -> SyncIdentity | None:
+    """Parse the rest of ALTER COLUMN. None unless it is SYNC IDENTITY; Spark knows the other forms."""
     words.take("COLUMN")
     column = _dotted(words.name())
     return SyncIdentity(table, column) if words.take("SYNC", "IDENTITY") else None
@@ -447,20 +456,21 @@ def _drop_index(words: Words) -> DropIndex:
     return DropIndex(words.table(), name, if_exists)
 
 
-def _columns(words: Words, *, bare: bool = False) -> tuple[str, ...]:
-    """Parse names between parentheses; bare: the parentheses may be missing."""
-    closes = words.take("(")
-    if not closes and not bare:
+def _columns(words: Words, *, may_lack_parentheses: bool = False) -> tuple[str, ...]:
+    """Parse names between parentheses, and return each as SQL text."""
+    has_parentheses = words.take("(")
+    if not has_parentheses and not may_lack_parentheses:
         words.expect("(")
     columns = [_dotted(words.name())]
     while words.take(","):
         columns.append(_dotted(words.name()))
-    if closes:
+    if has_parentheses:
         words.expect(")")
     return tuple(columns)
 
 
 def _dotted(parts: tuple[str, ...]) -> str:
+    """Return the name of a column or of a field as SQL text, with backticks where they are needed."""
     return ".".join(part if part.isidentifier() else quoted(part) for part in parts)
 
 

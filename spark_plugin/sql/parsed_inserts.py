@@ -41,25 +41,28 @@ class WrittenQuery:
         return "".join("DEFAULT" if isinstance(piece, int) else piece for piece in self.pieces)
 
     def frame(self) -> DataFrame:
-        """Raises AnalysisException for text that is no query, and for names that do not exist."""
+        """Return the rows. Raises AnalysisException for text that is no query, and for names that do not exist."""
         frame: DataFrame = spark_sql(self.spark, self.text)
         return frame if self.alias is None else frame.alias(self.alias)
 
     def width(self) -> int | None:
-        """The same as ParsedQuery.width."""
+        """Return how many values each row has; None if that is not known without running Spark's analyzer."""
         return self.values
 
     def with_defaults(self, default_of: Callable[[int], str]) -> WrittenQuery:
-        """Return the query with SQL for each value that is the word DEFAULT. If the rows that it selects from have a column of
-        this name, the word means the column: then the query stays as it is."""
-        if self.rows and any(isinstance(piece, int) for piece in self.pieces) and has_default(spark_sql(self.spark, self.rows)):
+        """Return the query with SQL in place of each value that is the word DEFAULT. default_of: returns the SQL for a value, by
+        its position in the row. If the rows that the query selects from have a column named DEFAULT, the word means this column:
+        then the query is not changed."""
+        has_default_word = any(isinstance(piece, int) for piece in self.pieces)
+        if self.rows and has_default_word and has_default(spark_sql(self.spark, self.rows)):
             return replace(self, pieces=(self.text,))
         return replace(self, pieces=tuple(default_of(piece) if isinstance(piece, int) else piece for piece in self.pieces))
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedReplaceOn:
-    """alias: the name that the condition uses for the table, or None."""
+    """REPLACE ON as Spark's parser reads it. node: of the condition in the plan. alias: the name that the condition uses for the
+    table; None for the table's own name."""
 
     plan: ParsedPlan
     node: Any
@@ -71,7 +74,7 @@ class ParsedReplaceOn:
 
 @dataclass(frozen=True, slots=True)
 class WrittenReplaceOn:
-    """REPLACE ON from a client without a parser. text: the condition."""
+    """REPLACE ON from a client without a parser. text: the condition. alias: as in ParsedReplaceOn."""
 
     text: str
     alias: str | None
@@ -82,10 +85,10 @@ class WrittenReplaceOn:
 
 @dataclass(frozen=True, slots=True)
 class ParsedInsert:
-    """options: of WITH (...) after the table's name. columns: that the statement lists; empty means all. values: of PARTITION, by
-    column, as text. open_columns: of PARTITION, without a value. overwrites: OVERWRITE. replaces_using: columns of REPLACE USING.
-    replaces_on: the content of REPLACE ON. replaces_where: the condition of REPLACE WHERE, or its text. evolves: WITH SCHEMA
-    EVOLUTION."""
+    """The parts of an INSERT. options: of WITH (...) after the table's name. columns: that the statement lists; empty means all.
+    values: of PARTITION, by column, as text; None for NULL. open_columns: of PARTITION, without a value. overwrites: OVERWRITE.
+    replaces_using: columns of REPLACE USING. replaces_on: the content of REPLACE ON. replaces_where: the condition of REPLACE
+    WHERE, or its text. evolves: WITH SCHEMA EVOLUTION."""
 
     target: ParsedTarget
     query: ParsedQuery | WrittenQuery
@@ -149,6 +152,7 @@ def _replace_criteria(plan: ParsedPlan) -> dict[str, Any]:
 
 
 def _options_of(relation: Any) -> dict[str, str]:
+    """Return the options of WITH (...) after the table's name."""
     if str(relation.nodeName()) != "UnresolvedRelation":
         return {}
     relation_options = relation.options().asCaseSensitiveMap()

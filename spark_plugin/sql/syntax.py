@@ -38,7 +38,8 @@ class TableName:
 
 
 class SyntaxFault(Exception):
-    """A text that does not continue like a statement. place: of the first wrong character; near: the text at this place, None at
+    """A text that does not continue like a statement. Callers catch it: if another parser may know the statement, that parser
+    gets it; otherwise the user gets raised(). place: of the first wrong character; near: the text at this place, None at
     the end."""
 
     def __init__(self, text: str, place: int, near: str | None, why: str = "") -> None:
@@ -46,6 +47,7 @@ class SyntaxFault(Exception):
         self.text, self.place, self.near, self.why = text, place, near, why
 
     def raised(self) -> SqlSyntaxError:
+        """Return the error for the user."""
         return SqlSyntaxError(self.text, self.place, self.near, self.why)
 
 
@@ -89,14 +91,15 @@ _BEFORE_OPERAND = frozenset(
 _BEFORE_PARAMETER = _BEFORE_OPERAND | {
     *("FOR", "INTERVAL", "SELECT", "DISTINCT", "WHERE", "ON", "HAVING", "BY", "VALUES", "LIMIT", "OFFSET")
 }
-_APART = frozenset({"", " ", "\t", "\r", "\n", "(", ")", "[", "]", ","})  # next to these a constant needs no blank
+_SEPARATORS = frozenset({"", " ", "\t", "\r", "\n", "(", ")", "[", "]", ","})  # next to these a constant needs no blank
 _MOST_DIGITS = 19  # of a BIGINT
 _CONDITION, _STATE = "PARSE_SYNTAX_ERROR", "42601"
 
 
 class Words:
-    """A position in the tokens of a statement. args: as in Statement. is_sure: the words before it begin a statement of pydelta,
-    and no other parser would read the text. binds: the texts of text_until have constants in place of parameters; otherwise
+    """A position in the tokens of a statement; its methods parse what is next, and move on. args: as in Statement. is_sure: the
+    words before the position begin a statement of pydelta, and no other parser would read the text, so a SyntaxFault after them
+    is the user's error. binds: the texts of text_until have constants in place of parameters; otherwise
     parameters are faults.
 
     Raises SyntaxFault for a text that is not closed.
@@ -116,7 +119,7 @@ class Words:
     # ------------------------------------------------------------ words
 
     def at(self, *words: str, ahead: int = 0) -> bool:
-        """Return whether the next words are these, none of them quoted."""
+        """Return whether the next words are these, none of them quoted. ahead: how many words to skip before them."""
         first = self._next + ahead
         return self._words[first : first + len(words)] == words
 
@@ -128,15 +131,17 @@ class Words:
         return True
 
     def expect(self, *words: str) -> None:
+        """Move on past the words. Raises SyntaxFault if others are next."""
         for word in words:
             if not self.take(word):
                 self.fault(f"expected {word}")
 
     def sure(self) -> None:
+        """Note that the words up to here begin a statement of pydelta: see is_sure."""
         self.is_sure = True
 
     @property
-    def left(self) -> int:
+    def remaining_count(self) -> int:
         """Return how many words remain, including punctuation."""
         return len(self._tokens) - self._next
 
@@ -145,6 +150,7 @@ class Words:
         return all(token.text == ";" and not _is_quoted(token) for token in self._tokens[self._next :])
 
     def end(self) -> None:
+        """Raise SyntaxFault unless the statement ends here."""
         if not self.is_over():
             self.fault()
 
@@ -154,6 +160,7 @@ class Words:
         return int(self._tokens[self._next].start) if self._next < len(self._tokens) else len(self.text)
 
     def fault(self, why: str = "") -> NoReturn:
+        """Raise SyntaxFault at the next word."""
         if self._next >= len(self._tokens):
             raise SyntaxFault(self.text, len(self.text), None, why)
         token = self._tokens[self._next]
@@ -190,7 +197,8 @@ class Words:
         return written
 
     def _identifier(self) -> tuple[str, ...]:
-        """Parse texts and parameters, joined by ||. Other expressions are faults: nothing could compute them here."""
+        """Parse IDENTIFIER(...), and return the parts of the name. Its argument is texts and parameters, joined by ||. Other
+        expressions are faults: nothing could compute them here."""
         self.expect("IDENTIFIER", "(")
         text = self.string()
         while self.take("||"):
@@ -204,6 +212,7 @@ class Words:
     # ------------------------------------------------------------ values
 
     def at_text(self) -> bool:
+        """Return whether a text in quotes is next, or a parameter, which may be a text."""
         token = self._token()
         return token is not None and (_is_text(token) or self._at_parameter())
 
@@ -260,6 +269,7 @@ class Words:
         return self._integer(self.string if is_text else self.number)
 
     def _integer(self, read: Callable[[], str]) -> int:
+        """Parse a whole number without a sign. read: parses its digits as text."""
         place, text = self._next, read()
         if not text.isdecimal() or len(text) > _MOST_DIGITS:
             self._next = place
@@ -267,11 +277,15 @@ class Words:
         return int(text)
 
     def text_until(self, *stops: tuple[str, ...]) -> str:
-        """Return the text as it is written, except parameters, up to one of these words outside of brackets and CASE, to the
-        bracket that closes after it, or to the end. Raises if there is no text."""
-        text, start = "", self.place  # the text so far; where the part begins that follows it as it is written
+        """Return the text as it is written, with constants in place of parameters. It ends before one of these words outside of
+        brackets and CASE, before a closing bracket that was opened before the text, or at the end of the statement. Raises
+        SyntaxFault if there is no text.
+
+        stops: each is a sequence of words."""
+        text = ""  # the text so far, up to the last parameter
+        start = self.place  # where the part begins that follows `text`; it is copied as it is written
         brackets = cases = 0  # how many are open
-        first, last = self._next, None
+        first, last = self._next, None  # the number of the first token, and the last token that belongs to the text
         while (token := self._token()) is not None and not self.at(";"):
             is_subquery = self._next == first and self.at("(")  # a bracket may be a stop, but not as the first character
             at_stop = brackets == cases == 0 and not is_subquery and self._at_stop(stops)
@@ -279,10 +293,10 @@ class Words:
                 break
             if self._at_parameter() and (self._next == first or not self._is_field()):
                 text += self.text[start : token.start]
-                text += ("" if text[-1:] in _APART else " ") + self._bound()
+                text += ("" if text[-1:] in _SEPARATORS else " ") + self._parameter_sql()
                 last = self._tokens[self._next - 1]
                 start = last.end + 1
-                text += "" if self.text[start : start + 1] in _APART else " "
+                text += "" if self.text[start : start + 1] in _SEPARATORS else " "
                 continue
             word = self._word(self._next)
             if word in ("(", "["):
@@ -308,9 +322,11 @@ class Words:
     # ------------------------------------------------------------ tokens
 
     def _token(self) -> Any:
+        """Return the next token; None at the end."""
         return self._tokens[self._next] if self._next < len(self._tokens) else None
 
     def _word(self, number: int) -> str | None:
+        """Return the word of a token in capitals, by the token's number; None if it is quoted or there is none."""
         return self._words[number] if 0 <= number < len(self._words) else None
 
     def _follows(self, number: int, words: Container[str | None]) -> bool:
@@ -327,11 +343,12 @@ class Words:
         return not is_subquery and not (self._word(number) == "FROM" and self._follows(number, ("DISTINCT",)))
 
     def _begins_case(self, stops: tuple[tuple[str, ...], ...]) -> bool:
-        """Return whether the word here is a CASE and not a column: its WHEN comes before anything that ends an operand."""
+        """Return whether the word here is a CASE and not a column: its WHEN comes before anything that ends an operand. stops: as
+        in text_until."""
         if not self.at("CASE") or self._word(self._next - 1) == ".":
             return False
         brackets = 0
-        for ahead in range(1, self.left):
+        for ahead in range(1, self.remaining_count):
             word = self._word(self._next + ahead)
             brackets += (word in ("(", "[")) - (word in (")", "]"))
             if brackets < 0:
@@ -347,7 +364,7 @@ class Words:
         return False
 
     def _ends_case(self, number: int) -> bool:
-        """Return whether the word there is an END and not a column."""
+        """Return whether the word of this number is the END of a CASE and not a column."""
         is_column = self._word(number - 1) == "." or self._follows(number, _BEFORE_OPERAND)
         return self._word(number) == "END" and not is_column
 
@@ -369,11 +386,11 @@ class Words:
     def _has_value(self) -> bool:
         """Return whether the word after the colon here names a parameter that has a value. Otherwise a column may have a name
         that is a keyword of Spark."""
-        named = self._args if isinstance(self._args, Mapping) else {}
-        token = self._tokens[self._next + 1] if self.left > 1 else None
-        return token is not None and self.text[token.start : token.end + 1].strip("`") in named
+        values_by_name = self._args if isinstance(self._args, Mapping) else {}
+        token = self._tokens[self._next + 1] if self.remaining_count > 1 else None
+        return token is not None and self.text[token.start : token.end + 1].strip("`") in values_by_name
 
-    def _bound(self) -> str:
+    def _parameter_sql(self) -> str:
         """Return the value of the parameter here as a constant of SQL, and move on past the parameter."""
         if not self._binds:
             self.fault("a parameter cannot stand in this condition; write its value")
@@ -391,7 +408,7 @@ class Words:
     def _value(self, *, alone: bool = False) -> Any:
         """Return the value of a text, or of the parameter here, and move on past it. alone: as in `string`."""
         texts: list[str] = []
-        while self.left > 0 and _is_text(self._token()) and not (alone and texts):
+        while self.remaining_count > 0 and _is_text(self._token()) and not (alone and texts):
             texts.append(self._token().text)
             self._next += 1
         if texts:
@@ -404,13 +421,13 @@ class Words:
                 self.fault("there is no value for this parameter")
             self._next += 1
             return values[number]
-        named = self._args if isinstance(self._args, Mapping) else {}
+        values_by_name = self._args if isinstance(self._args, Mapping) else {}
         self.expect(":")
         name = self.part()
-        if name not in named:
+        if name not in values_by_name:
             self._next -= 2  # back to the colon, where the parameter begins
             self.fault("there is no value for this parameter")
-        return named[name]
+        return values_by_name[name]
 
 
 _WORDS_OF_VALUES = {"NULL": None, "TRUE": True, "FALSE": False}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A table that pydelta handles."""
+    """A table that pydelta handles. place: where it is; there need not be a table at a path yet."""
 
     place: TablePath
 
@@ -52,7 +52,8 @@ class Target:
             named_tables.write_to_name(save, self.name)
 
     def delta_table(self, spark: SparkSession) -> DeltaTable:
-        """Raises TableNotFoundError (DELTA_MISSING_DELTA_TABLE) when there is none."""
+        """Return the DeltaTable, whose methods run statements. Raises TableNotFoundError (DELTA_MISSING_DELTA_TABLE) if there is
+        no table."""
         return DeltaTable.forPath(spark, self.place.url) if self.name is None else DeltaTable.forName(spark, self.name)
 
 
@@ -63,9 +64,10 @@ def find_target(spark: SparkSession, parts: Sequence[str]) -> Target | None:
     version, or for no certain location.
     """
     name = ".".join(map(quoted, parts))
-    named = catalog.format_and_path(name)
-    if named is not None:
-        return Target(TablePath(named[1])) if named[0] in our_formats(spark) else None
+    format_and_path = catalog.format_and_path(name)
+    if format_and_path is not None:
+        table_format, path = format_and_path
+        return Target(TablePath(path)) if table_format in our_formats(spark) else None
     try:
         entry = catalog.find(spark, name)
     except (InvalidOptionError, UnsupportedOperationError, PySparkException):

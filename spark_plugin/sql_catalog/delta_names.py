@@ -3,7 +3,7 @@
     look_for_delta_spark(spark)                  # register(spark) calls it
     delta_is_ours(spark)                         # format("delta") is pydelta's
 
-It is where delta-spark's classes are not loaded, unless DELTA_NAMES_CONF says otherwise. Where they are loaded, `delta` stays
+It is pydelta's if delta-spark's classes are not loaded, unless DELTA_NAMES_CONF says otherwise. If they are loaded, `delta` is
 delta-spark's.
 """
 
@@ -32,9 +32,9 @@ _LOADED_CONF = "spark.pydelta.deltaSpark.loaded"
 """Set in registered sessions: a clone of such a session has it too."""
 
 NOTED_BY_CLASSES_CONF = "spark.sql.catalog.pydelta.deltaSpark"
-"""The same, set by Uploaded.java."""
+"""The same as _LOADED_CONF, set by Uploaded.java in the server of a Spark Connect session."""
 
-_of_clients: dict[str, bool] = {}
+_loaded_by_client: dict[str, bool] = {}
 """The value of _LOADED_CONF by the id of a Spark Connect session: it takes a while to read a setting from a server."""
 
 
@@ -54,8 +54,8 @@ def has_delta_names(spark: Any) -> bool:
 
 
 def has_delta_spark(spark: Any) -> bool:
-    """Return whether delta-spark handles its own tables in this session: it is loaded and configured. One of them is not
-    enough."""
+    """Return whether delta-spark handles its own tables in this session: its classes are loaded, and the session's settings name
+    its extension or its catalog."""
     is_configured = DELTA_SPARK_EXTENSION in (conf(spark, EXTENSIONS_CONF) or "") or has_catalog_of_delta_spark(spark)
     return is_configured and is_loaded(spark) is not False
 
@@ -68,30 +68,31 @@ def has_catalog_of_delta_spark(spark: Any) -> bool:
 def is_loaded(spark: Any) -> bool | None:
     """Return whether delta-spark's classes are in the session. None for a session that is not registered."""
     if not adapter_of(spark).is_driver:
-        return _of_clients.get(spark.session_id)
+        return _loaded_by_client.get(spark.session_id)
     value = conf(spark, _LOADED_CONF)
     return None if value is None else value == "true"
 
 
 def look_for_delta_spark(spark: Any) -> bool:
-    """Find out whether delta-spark's classes are in the session. Returns False, and does nothing, if that is known: a search for
-    a class takes a while, and every DeltaTable registers its session."""
+    """Find out whether delta-spark's classes are in the session, and note it there. Returns whether this call found it out. If it
+    was known, nothing is done: a search for a class takes a while, and every DeltaTable registers its session."""
     if is_loaded(spark) is not None:
         return False
     if adapter_of(spark).is_driver:
-        loaded = SparkInternals(spark).has_java_class(DELTA_SPARK_CATALOG)
+        has_delta_spark_classes = SparkInternals(spark).has_java_class(DELTA_SPARK_CATALOG)
     else:
-        loaded = _of_clients[spark.session_id] = _is_on_server(spark)
-    spark.conf.set(_LOADED_CONF, str(loaded).lower())
+        has_delta_spark_classes = _loaded_by_client[spark.session_id] = _is_on_server(spark)
+    spark.conf.set(_LOADED_CONF, str(has_delta_spark_classes).lower())
     return True
 
 
 def _is_on_server(spark: Any) -> bool:
     """Return whether the server of a Spark Connect session has a format `delta` that is not pydelta's."""
-    for noted_by in (_LOADED_CONF, NOTED_BY_CLASSES_CONF):  # by another client of this session, or by uploaded classes
-        noted = conf(spark, noted_by)
-        if noted is not None:
-            return noted == "true"
+    # Another client of this session may have noted it, or the classes that pydelta uploaded.
+    for name in (_LOADED_CONF, NOTED_BY_CLASSES_CONF):
+        value = conf(spark, name)
+        if value is not None:
+            return value == "true"
     # If the server has the format, it reports another error, because `/` is no table.
     try:
         spark.read.format(DELTA).load("/").schema  # noqa: B018 - reading the schema makes the server look for the format

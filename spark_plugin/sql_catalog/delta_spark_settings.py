@@ -1,10 +1,10 @@
-"""Settings of delta-spark in a session that does not have its jar: pydelta names them, and puts the session catalog right.
+"""Settings of delta-spark in a session that does not have its jar: pydelta warns of them, and replaces the session catalog.
 
     drop_settings_of_delta_spark(spark)          # register(spark) calls it once a session
     replace_catalog_of_delta_spark(spark)        # and this each time
 
-Spark cannot load delta-spark's catalog without the jar, so each statement about a table would fail with CANNOT_LOAD_CATALOG. It
-passes over the other settings.
+Spark cannot load delta-spark's catalog without the jar, so each statement about a table would fail with CANNOT_LOAD_CATALOG. The
+other settings have no effect.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ _log = logging.getLogger("pydelta")
 
 
 def drop_settings_of_delta_spark(spark: Any) -> None:
-    """Warn of settings without an effect, and let Spark use its own session catalog where it would look for delta-spark's. Does
-    nothing where delta-spark is loaded."""
+    """Warn of settings without an effect, and let Spark use its own session catalog if it would look for delta-spark's. Does
+    nothing if delta-spark is loaded."""
     if is_loaded(spark):
         return
-    names = settings_without_jar(_settings(spark))
-    if not names:
+    settings = settings_without_jar(_settings(spark))
+    if not settings:
         return
-    has_catalog = replace_catalog_of_delta_spark(spark)
+    was_replaced = replace_catalog_of_delta_spark(spark)
     _log.warning(
         "This session has settings of delta-spark, but not its jar: %s. Remove them where the session is made.%s",
-        ", ".join(f"{name}={value}" for name, value in names.items()),
-        " Until then pydelta's catalog replaces delta-spark's in it." if has_catalog else "",
+        ", ".join(f"{name}={value}" for name, value in settings.items()),
+        " Until then pydelta's catalog replaces delta-spark's in it." if was_replaced else "",
     )
 
 
 def replace_catalog_of_delta_spark(spark: Any) -> bool:
-    """Let Spark use its own session catalog if it would look for delta-spark's, which is not loaded. Returns whether it would. A
-    second `getOrCreate` of the same builder sets the setting again, and clones of the session, which batches of streams have,
-    load the catalog."""
+    """Let Spark use its own session catalog if it would look for delta-spark's, which is not loaded. Returns whether the catalog
+    was replaced. Each `register` does this again: a second `getOrCreate` of the same builder sets delta-spark's catalog again,
+    and clones of the session, which batches of streams have, would load it."""
     if is_loaded(spark) or not has_catalog_of_delta_spark(spark):
         return False
     spark.conf.set(SESSION_CATALOG_CONF, _BUILT_IN)
@@ -62,18 +62,19 @@ def replace_catalog_of_delta_spark(spark: Any) -> bool:
 def settings_without_jar(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings that have no effect without delta-spark's jar, with the part of their values that is delta-spark's.
     The log store that decides commits in DynamoDB is not one of them: pydelta's writes follow that setting."""
-    dead: dict[str, str] = {}
+    without_effect: dict[str, str] = {}
     for name, value in sorted(settings.items()):
         if name.startswith(_CATALOGS) and value == DELTA_SPARK_CATALOG:
-            dead[name] = value
+            without_effect[name] = value
         elif name == EXTENSIONS_CONF and DELTA_SPARK_EXTENSION in (part.strip() for part in value.split(",")):
-            dead[name] = DELTA_SPARK_EXTENSION
+            without_effect[name] = DELTA_SPARK_EXTENSION
         elif name.startswith(_LOG_STORES) and not value.endswith(_LOG_STORE_OF_PYDELTA_TOO):
-            dead[name] = value
-    return dead
+            without_effect[name] = value
+    return without_effect
 
 
 def _settings(spark: Any) -> Mapping[str, str]:
+    """Return the session's settings; over Spark Connect only two of them."""
     if adapter_of(spark).is_driver:
         return SparkInternals(spark).settings()
     names = (SESSION_CATALOG_CONF, EXTENSIONS_CONF)  # a server may refuse to list all settings

@@ -28,17 +28,18 @@ if TYPE_CHECKING:
 
 PATH_CATALOG = "pydelta.catalog.PathCatalog"
 TABLES_CATALOG = "pydelta.catalog.SessionTables"
-_SPARKS_OWN = "builtin"
+_BUILT_IN = "builtin"  # Spark's own session catalog
 
 _log = logging.getLogger("pydelta")
 
 
 def install(spark: SparkSession) -> bool:
-    """Return whether the session has the catalogs now. If not, a warning has said why, and everything else continues."""
+    """Install the catalogs. Returns whether the session has them now. If not, a warning has said why, and everything else
+    continues."""
     try:
         internals, rule = SparkInternals(spark), installed_rule(spark)
-        is_there = conf(spark, catalog_conf("pydelta")) == PATH_CATALOG
-        if rule is None or not (is_there or internals.loads_by_name(rule)):
+        is_installed = conf(spark, catalog_conf("pydelta")) == PATH_CATALOG
+        if rule is None or not (is_installed or internals.loads_by_name(rule)):
             raise NotImplementedError("Spark does not load classes of pydelta by their names here")
         internals.require_links("catalog", "tables", "statements")
         rule.tell("nonce", nonce_of(spark))
@@ -68,7 +69,7 @@ def install(spark: SparkSession) -> bool:
 
 def set_catalog(spark: SparkSession, name: str, class_name: str) -> bool:
     """Set the catalog, unless there is one of this name. Returns whether it was set."""
-    if conf(spark, catalog_conf(name)) not in (None, _SPARKS_OWN):
+    if conf(spark, catalog_conf(name)) not in (None, _BUILT_IN):
         return False
     spark.conf.set(catalog_conf(name), class_name)
     return True

@@ -1,6 +1,6 @@
 """The procedures of the catalog `pydelta`, as described to Spark; spark_plugin/statements/call_procedure.py runs them.
 
-    CALL pydelta.system.optimize(table => 'shop.sales', zorder_by => array('id'))
+CALL pydelta.system.optimize(table => 'shop.sales', zorder_by => array('id'))
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NAMESPACE = "system"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """type: as DDL. default: SQL of a constant; None if the caller must pass the argument."""
+    """A parameter of a procedure. type: as DDL. default: SQL of a constant; None if the caller must pass the argument."""
 
     name: str
     type: str
@@ -25,6 +25,8 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
+    """A procedure. parameters: in the order of arguments by position."""
+
     name: str
     description: str
     parameters: tuple[Parameter, ...]

@@ -24,8 +24,9 @@ UNITY_CATALOG = "pydelta.catalog.UnityCatalog"
 _CONNECTOR = "io.unitycatalog.spark.UCSingleCatalog"
 _RESERVED = ("spark_catalog", "pydelta", DELTA)
 
-_of_clients: dict[str, frozenset[str]] = {}
-"""Catalogs by the id of a Spark Connect session: it takes a while to read a setting from a server."""
+_catalogs_by_client: dict[str, frozenset[str]] = {}
+"""The names of Unity Catalog's catalogs, by the id of a Spark Connect session: it takes a while to read a setting from a
+server."""
 
 
 def install(spark: Any) -> None:
@@ -33,16 +34,17 @@ def install(spark: Any) -> None:
     adapter = adapter_of(spark)
     catalogs = [name for name in unity_catalogs(adapter.settings()) if name not in _RESERVED]
     for name in catalogs:
-        present = conf(spark, f"{CATALOG_PREFIX}{name}")
-        if present is None or (present == _CONNECTOR and _is_connector_missing(adapter)):
+        class_name = conf(spark, f"{CATALOG_PREFIX}{name}")
+        if class_name is None or (class_name == _CONNECTOR and _is_connector_missing(adapter)):
             spark.conf.set(f"{CATALOG_PREFIX}{name}", UNITY_CATALOG)
     if not adapter.is_driver:
-        ours = (name for name in catalogs if conf(spark, f"{CATALOG_PREFIX}{name}") == UNITY_CATALOG)
-        _of_clients[adapter.session_id] = frozenset(ours)
+        our_catalogs = (name for name in catalogs if conf(spark, f"{CATALOG_PREFIX}{name}") == UNITY_CATALOG)
+        _catalogs_by_client[adapter.session_id] = frozenset(our_catalogs)
 
 
 def _is_connector_missing(adapter: Any) -> bool:
-    """Return False over Spark Connect, where nobody can look."""
+    """Return whether the class of Unity Catalog's connector is not in the session. False over Spark Connect, where a client
+    cannot find out."""
     return adapter.internals is not None and not adapter.internals.has_java_class(_CONNECTOR)
 
 
@@ -50,7 +52,7 @@ def is_unity_catalog(spark: Any, name: str) -> bool:
     """Return whether a catalog of the session is one of a Unity Catalog server."""
     adapter = adapter_of(spark)
     if not adapter.is_driver:
-        return name in _of_clients.get(adapter.session_id, ())
+        return name in _catalogs_by_client.get(adapter.session_id, ())
     return conf(spark, f"{CATALOG_PREFIX}{name}") == UNITY_CATALOG
 
 
@@ -61,8 +63,8 @@ def full_unity_name(spark: Any, parts: Sequence[str]) -> tuple[str, ...] | None:
         return tuple(parts) if is_unity_catalog(spark, parts[0]) else None
     if len(parts) > 2 or not _may_have_catalogs(spark):
         return None
-    if len(parts) == 2 and conf(spark, f"{CATALOG_PREFIX}{parts[0]}") is not None:  # without a schema
-        return None
+    if len(parts) == 2 and conf(spark, f"{CATALOG_PREFIX}{parts[0]}") is not None:
+        return None  # a catalog and a table without a schema name no table
     catalog = spark.catalog.currentCatalog()
     if not is_unity_catalog(spark, catalog):
         return None
@@ -80,11 +82,13 @@ def url_of_name(spark: Any, parts: Sequence[str]) -> str | None:
 
 
 def _may_have_catalogs(spark: Any) -> bool:
-    """Return False for most clients of Spark Connect, to which each question costs a request."""
+    """Return whether the session may have catalogs of Unity Catalog. False for most clients of Spark Connect: further questions
+    would each cost a request to the server."""
     adapter = adapter_of(spark)
-    return adapter.is_driver or bool(_of_clients.get(adapter.session_id))
+    return adapter.is_driver or bool(_catalogs_by_client.get(adapter.session_id))
 
 
 def _is_temporary_view(spark: Any, name: str) -> bool:
+    """Return whether the session has a temporary view of this name. SHOW VIEWS lists these for every database."""
     rows = spark_sql(spark, "SHOW VIEWS IN spark_catalog.default").collect()
     return any(row["isTemporary"] and row["viewName"].lower() == name.lower() for row in rows)

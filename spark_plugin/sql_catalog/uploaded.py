@@ -35,20 +35,20 @@ from spark_plugin.sql_catalog.procedures import procedures_json
 _KEY_CONF = f"{catalog_conf('pydelta')}.uploaded"
 _PROBLEMS_CONF = f"{catalog_conf('pydelta')}.linkProblems"
 
-_done: set[str] = set()  # ids of sessions: each check is a call to the server
+_installed_sessions: set[str] = set()  # by session id: each check would be a call to the server
 
 
 def install(spark: Any) -> bool:
-    """Return whether the session has the rule and the catalogs now. If not, one warning has said why; everything else
-    continues."""
-    if spark.session_id in _done:
+    """Send the jar, and install the rule and the catalogs, unless that is done. Returns whether the session has them now. If not,
+    one warning has said why; everything else continues."""
+    if spark.session_id in _installed_sessions:
         return True
     try:
         _install(spark)
     except Exception as error:  # whatever a server forbids, reads and writes without it must continue
         warn_once(spark, str(error).strip().partition("\n")[0])
         return False
-    _done.add(spark.session_id)
+    _installed_sessions.add(spark.session_id)
     return True
 
 
@@ -64,16 +64,17 @@ def _install(spark: Any) -> None:
         set_catalog(spark, "pydelta", PATH_CATALOG)
         spark_sql(spark, "SHOW TABLES IN pydelta").collect()
     except Exception:
-        spark.conf.unset(catalog_conf("pydelta"))
+        spark.conf.unset(catalog_conf("pydelta"))  # the session has no such catalog if its class cannot be loaded
         raise
     set_catalog(spark, "spark_catalog", TABLES_CATALOG)
+    # The uploaded classes have noted whether the server has delta-spark, which then handles the name `delta`.
     if _has_delta_names(spark) and conf(spark, NOTED_BY_CLASSES_CONF) == "false":
         set_catalog(spark, DELTA, PATH_CATALOG)
     unity_names.install(spark)
 
 
 def link_problems(spark: Any) -> dict[str, list[str]]:
-    """The same as SparkInternals.link_problems, for the server's JVM."""
+    """Return what does not fit the server's version of Spark, by package of the Java code, as Uploaded.java has noted it."""
     problems: dict[str, list[str]] = json.loads(conf(spark, _PROBLEMS_CONF) or "{}")
     return problems
 
@@ -105,4 +106,5 @@ def _send(spark: Any, jar: Jar) -> None:
 
 
 def _has_delta_names(spark: Any) -> bool:
+    """Return whether the session's settings allow pydelta to handle the name `delta`."""
     return is_on(spark, DELTA_NAMES_CONF)

@@ -35,7 +35,7 @@ def call_procedure(spark: SparkSession, request: Mapping[str, Any]) -> DataFrame
     try:
         return carry_out(spark, utility)
     except NotOurs as missing:
-        return answer_by_name(spark, utility, missing.named)
+        return answer_by_name(spark, utility, missing.table_name)
 
 
 def run_call(spark: SparkSession, statement: Statement) -> DataFrame | None:
@@ -103,16 +103,24 @@ def _argument(words: Words, parameter: Parameter) -> Any:
             words.expect(")")
             if word == "MAP" and len(values) % 2:
                 words.fault("expected a value for each key")
-            return _checked(words, values if word == "ARRAY" else dict(zip(values[::2], values[1::2], strict=True)), parameter)
-    return _checked(words, words.literal(), parameter)
+            # The values of MAP are its keys and values in turn.
+            value = values if word == "ARRAY" else dict(zip(values[::2], values[1::2], strict=True))
+            return _checked_value(words, value, parameter)
+    return _checked_value(words, words.literal(), parameter)
 
 
-def _checked(words: Words, value: Any, parameter: Parameter) -> Any:
-    """Return the value if it has the parameter's type. A boolean is no number, and collections have only texts and nulls."""
-    fits = isinstance(value, _TYPES[parameter.type]) and (parameter.type == "BOOLEAN" or not isinstance(value, bool))
-    fits = fits and not (isinstance(value, int) and not -(2**63) <= value < 2**63)
-    parts = (*value, *value.values()) if isinstance(value, dict) else value if isinstance(value, list) else ()
-    if value is not None and not (fits and all(part is None or isinstance(part, str) for part in parts)):
+def _checked_value(words: Words, value: Any, parameter: Parameter) -> Any:
+    """Return the value if it is null or has the parameter's type. Raises SyntaxFault otherwise. A boolean is no number, and
+    collections have only texts and nulls."""
+    has_type = isinstance(value, _TYPES[parameter.type]) and (parameter.type == "BOOLEAN" or not isinstance(value, bool))
+    is_too_large = isinstance(value, int) and not -(2**63) <= value < 2**63
+    elements: Sequence[Any] = ()
+    if isinstance(value, dict):
+        elements = (*value, *value.values())
+    elif isinstance(value, list):
+        elements = value
+    has_only_texts = all(element is None or isinstance(element, str) for element in elements)
+    if value is not None and not (has_type and not is_too_large and has_only_texts):
         words.fault(f"expected a value of the type {parameter.type}")
     return value
 
@@ -132,8 +140,8 @@ def utility_of(procedure: str, arguments: Mapping[str, Any]) -> Utility:
     Raises InvalidOptionError."""
     for parameter in PROCEDURES[procedure].parameters:
         value = arguments[parameter.name]
-        parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, Sequence) else ()
-        if (value is None and parameter.default is None) or any(part is None for part in parts):
+        elements = value.values() if isinstance(value, Mapping) else value if isinstance(value, Sequence) else ()
+        if (value is None and parameter.default is None) or any(element is None for element in elements):
             why = f"the argument {parameter.name} is null, or a part of it. Nothing was done. Say what is meant."
             raise _refusal(procedure, why)
     return _REQUESTS[procedure](arguments)
@@ -154,6 +162,9 @@ def _refusal(procedure: str, why: str) -> InvalidOptionError:
 
 
 # ---------------------------------------------------------------- the statements
+
+
+# Each function takes the arguments of a call, by the names of the procedure's parameters, and returns the same statement.
 
 
 def _table(arguments: Mapping[str, Any]) -> TableName:
@@ -188,6 +199,8 @@ def _restore(arguments: Mapping[str, Any]) -> Utility:
 
 
 def _version(procedure: str, arguments: Mapping[str, Any]) -> Version:
+    """Return the version that the arguments name; the newest if they name none. Raises InvalidOptionError if they have both a
+    version and a timestamp."""
     version, timestamp = arguments["version"], arguments["timestamp"]
     if version is not None and timestamp is not None:
         raise _refusal(procedure, "both a version and a timestamp are given. Nothing was done. Leave one of them out.")
@@ -215,19 +228,23 @@ _REQUESTS: Mapping[str, Callable[[Mapping[str, Any]], Utility]] = {
     "optimize": _optimize,
     "vacuum": _vacuum,
     "history": _history,
-    "detail": lambda given: grammar.Detail(_table(given)),
+    "detail": lambda arguments: grammar.Detail(_table(arguments)),
     "restore": _restore,
-    "generate": lambda given: grammar.Generate(_table(given), given["mode"]),
-    "reorg": lambda given: grammar.Reorg(_table(given), given["where"]),
-    "fsck": lambda given: grammar.Fsck(_table(given), bool(given["dry_run"]), bool(given["check_data"])),
+    "generate": lambda arguments: grammar.Generate(_table(arguments), arguments["mode"]),
+    "reorg": lambda arguments: grammar.Reorg(_table(arguments), arguments["where"]),
+    "fsck": lambda arguments: grammar.Fsck(_table(arguments), bool(arguments["dry_run"]), bool(arguments["check_data"])),
     "clone": _clone,
     "convert": _convert,
-    "add_constraint": lambda given: grammar.AddConstraint(_table(given), given["name"], given["check"]),
-    "drop_constraint": lambda given: grammar.DropConstraint(_table(given), given["name"], bool(given["if_exists"])),
-    "add_feature": lambda given: grammar.AddFeature(_table(given), given["feature"]),
-    "drop_feature": lambda given: grammar.DropFeature(_table(given), given["feature"], bool(given["truncate_history"])),
-    "cluster_by": lambda given: grammar.ClusterBy(_table(given), tuple(given["columns"])),
-    "sync_identity": lambda given: grammar.SyncIdentity(_table(given), given["column"]),
-    "create_index": lambda given: grammar.CreateIndex(_table(given), given["name"], (given["column"],)),
-    "drop_index": lambda given: grammar.DropIndex(_table(given), given["name"]),
+    "add_constraint": lambda arguments: grammar.AddConstraint(_table(arguments), arguments["name"], arguments["check"]),
+    "drop_constraint": lambda arguments: grammar.DropConstraint(
+        _table(arguments), arguments["name"], bool(arguments["if_exists"])
+    ),
+    "add_feature": lambda arguments: grammar.AddFeature(_table(arguments), arguments["feature"]),
+    "drop_feature": lambda arguments: grammar.DropFeature(
+        _table(arguments), arguments["feature"], bool(arguments["truncate_history"])
+    ),
+    "cluster_by": lambda arguments: grammar.ClusterBy(_table(arguments), tuple(arguments["columns"])),
+    "sync_identity": lambda arguments: grammar.SyncIdentity(_table(arguments), arguments["column"]),
+    "create_index": lambda arguments: grammar.CreateIndex(_table(arguments), arguments["name"], (arguments["column"],)),
+    "drop_index": lambda arguments: grammar.DropIndex(_table(arguments), arguments["name"]),
 }

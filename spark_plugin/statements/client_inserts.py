@@ -30,17 +30,18 @@ from spark_plugin.statements.row_change_statements import short_alias
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# The words with which a query begins, and the ways in which the query of an INSERT begins.
+# The words with which a query begins, and the ways in which the query of an INSERT begins: also in parentheses.
 _QUERIES = ("SELECT", "VALUES", "TABLE", "FROM", "WITH")
 _BEGINNINGS = (*((word,) for word in _QUERIES), *(("(", word) for word in _QUERIES))
 # Where an INSERT begins after WITH or FROM, and where a query ends that another INSERT follows.
 _INSERTS = (("INSERT", "INTO"), ("INSERT", "OVERWRITE"), ("INSERT", "WITH", "SCHEMA"))
 # Words that may follow the table's name, so that they are not its alias.
 _AFTER_NAME = ("WITH", "PARTITION", "IF", "BY", "(", "REPLACE", *_QUERIES)
+# Words that may follow the list of a SELECT.
 _AFTER_LIST = (
     *("FROM", "LATERAL", "WHERE", "GROUP", "HAVING", "WINDOW", "UNION", "EXCEPT", "INTERSECT", "MINUS"),
     *("ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET"),
-)  # words that may follow the list of a SELECT
+)
 # Words that end the rows after FROM.
 _AFTER_ROWS = tuple(word for word in _AFTER_LIST if word not in ("FROM", "LATERAL"))
 # A star in place of columns: `*`, or after the dot of `t.*`.
@@ -61,7 +62,8 @@ def insert_of_client(spark: SparkSession, words: Words) -> DataFrame | None:
 
 
 def _must_run_on_client(spark: SparkSession, insert: ParsedInsert) -> bool:
-    """Return whether the server refuses the statement, or writes the rows differently than a saved DataFrame, for every table."""
+    """Return whether the server would refuse the statement, or write its rows differently than a saved DataFrame, whatever the
+    table is."""
     if insert.replaces_using or insert.replaces_on is not None or insert.if_not_exists:
         return True
     is_optimized = is_on(spark, OPTIMIZE_CONF, default=False) or "optimizewrite" in map(str.lower, insert.options)
@@ -76,7 +78,7 @@ def _must_run_on_client(spark: SparkSession, insert: ParsedInsert) -> bool:
 def written_insert(spark: SparkSession, words: Words) -> ParsedInsert | None:
     """Parse an INSERT. Returns None for a statement that is no INSERT. Raises SyntaxFault for text that cannot be read, and for
     an INSERT into several tables."""
-    text_before = _before(words)
+    text_before = _text_before_insert(words)
     if not words.take("INSERT"):
         return None
     evolves = words.take("WITH", "SCHEMA", "EVOLUTION")
@@ -125,8 +127,8 @@ def written_insert(spark: SparkSession, words: Words) -> ParsedInsert | None:
 
 # A whole number, with or without the suffix of a BIGINT.
 _WHOLE = re.compile(r"(-?[0-9]+)[lL]?")
-# The texts of DATE '...' and TIMESTAMP '...' that Spark writes as they are.
-_WRITTEN_ALIKE = {
+# The texts of DATE '...' and TIMESTAMP '...' that Spark does not change when it makes a partition value of them.
+_UNCHANGED_TEXTS = {
     "DATE": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"),
     "TIMESTAMP": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}"),
 }
@@ -151,14 +153,14 @@ def partition_spec(words: Words) -> tuple[dict[str, str | None], tuple[str, ...]
 
 
 def _partition_value(words: Words) -> str | None:
-    """Return the constant as the text that Spark makes of it. Faults if Spark may write it differently than it is written
-    here."""
+    """Return the constant as the text that Spark makes of it, for example 7 for 007. Raises SyntaxFault if Spark may make another
+    text of the constant than this module."""
     for word in ("TRUE", "FALSE"):
         if words.take(word):
             return word.lower()
     if words.take("NULL"):
         return None
-    kind = next((kind for kind in _WRITTEN_ALIKE if words.take(kind)), None)  # the word before a text, as in DATE '2024-05-01'
+    kind = next((kind for kind in _UNCHANGED_TEXTS if words.take(kind)), None)  # the word before a text, as in DATE '2024-05-01'
     if not words.at_text():
         number = _WHOLE.fullmatch(words.number())
         if number is None:
@@ -169,15 +171,16 @@ def _partition_value(words: Words) -> str | None:
         return str(value).lower()
     if type(value) is datetime.date:
         return value.isoformat()
-    is_plain = value is None or (type(value) is int and kind is None)
+    is_known_text = value is None or (type(value) is int and kind is None)
     if isinstance(value, str):
-        is_plain = kind is None or _WRITTEN_ALIKE[kind].fullmatch(value) is not None
-    if not is_plain:
+        is_known_text = kind is None or _UNCHANGED_TEXTS[kind].fullmatch(value) is not None
+    if not is_known_text:
         words.fault(f"expected a text, a whole number or a date, and not {value!r}")
     return value if value is None else str(value)
 
 
 def _options(words: Words) -> dict[str, str]:
+    """Parse the options WITH (...) after the table's name; empty if there are none."""
     if not words.at("WITH", "("):  # this WITH belongs to a query
         return {}
     words.expect("WITH")
@@ -192,6 +195,7 @@ def _alias(words: Words, *stop_words: str) -> str | None:
 
 
 def _columns(words: Words) -> tuple[str, ...]:
+    """Parse names between parentheses."""
     words.expect("(")
     names = [words.part()]
     while words.take(","):
@@ -200,10 +204,10 @@ def _columns(words: Words) -> tuple[str, ...]:
     return tuple(names)
 
 
-# ---------------------------------------------------------------- its query
+# ---------------------------------------------------------------- the query of an INSERT
 
 
-def _before(words: Words) -> str:
+def _text_before_insert(words: Words) -> str:
     """Return WITH or FROM, which may stand before INSERT and belong to its query; empty if there is neither."""
     word = next((word for word in ("WITH", "FROM") if words.take(word)), None)
     return "" if word is None else f"{word} {words.text_until(*_INSERTS)}"
@@ -214,17 +218,18 @@ def _with_text_before(query: WrittenQuery, text_before: str) -> WrittenQuery:
     if not text_before:
         return query
     first, *other_pieces = query.pieces
-    # A query that begins with WITH goes into parentheses: of two WITH the inner one takes precedence.
+    # A query that begins with WITH goes into parentheses, because the text before may have a WITH too. If both define the same
+    # name, the inner WITH takes precedence.
     has_with = str(first).lstrip().upper().startswith("WITH")
     pieces = (f"{text_before} (", first, *other_pieces, ")") if has_with else (f"{text_before} ", first, *other_pieces)
     # In FROM t INSERT ... SELECT, the rows come from the text before.
-    rows = query.rows or ("SELECT *" if text_before.startswith("FROM") else "")
-    return replace(query, pieces=pieces, rows=rows and f"{text_before} {rows}")
+    rows_query = query.rows or ("SELECT *" if text_before.startswith("FROM") else "")
+    return replace(query, pieces=pieces, rows=rows_query and f"{text_before} {rows_query}")
 
 
 def _at_query(words: Words) -> bool:
-    """Return whether a query begins here, with or without parentheses. A column in a list may have the name of such a word: then
-    a comma or the end of the list follows."""
+    """Return whether a query begins here, with or without parentheses. In a list of columns a column may have the name of a word
+    in _QUERIES: then a comma or the end of the list follows."""
     ahead = 0
     while words.at("(", ahead=ahead):
         ahead += 1
@@ -239,21 +244,22 @@ def _aliased_query(spark: SparkSession, words: Words) -> WrittenQuery:
     text = words.in_parentheses()
     alias = None if words.is_over() else _alias(words)
     words.end()
-    return replace(_cut(spark, text), alias=alias)
+    return replace(_split_at_defaults(spark, text), alias=alias)
 
 
 def _query(spark: SparkSession, words: Words) -> WrittenQuery:
+    """Parse the remaining text as a query without an alias. Raises SyntaxFault if another INSERT follows."""
     text = words.text_until(*_INSERTS)
     words.end()
-    return _cut(spark, text)
+    return _split_at_defaults(spark, text)
 
 
-def _cut(spark: SparkSession, text: str) -> WrittenQuery:
+def _split_at_defaults(spark: SparkSession, text: str) -> WrittenQuery:
     """Split a query at the values that are only the word DEFAULT: in the rows of VALUES, or in the list of a simple SELECT.
 
     Other queries (UNION, SELECT *, a subquery) are one piece.
     """
-    words, source_rows = Words(text, binds=True), ""
+    words, rows_query = Words(text, binds=True), ""
     if words.take("VALUES"):
         rows = list(_rows(words))
     elif words.take("SELECT"):
@@ -263,11 +269,11 @@ def _cut(spark: SparkSession, text: str) -> WrittenQuery:
         if has_star or not (words.is_over() or words.at("FROM") or words.at("WHERE")):
             return WrittenQuery(spark, (text,))
         if words.take("FROM"):
-            source_rows = f"SELECT * FROM {words.text_until(*((word,) for word in _AFTER_ROWS))}"
+            rows_query = f"SELECT * FROM {words.text_until(*((word,) for word in _AFTER_ROWS))}"
     else:
         return WrittenQuery(spark, (text,))
     width = len(rows[0])
-    return WrittenQuery(spark, _pieces(text, rows, width), width, rows=source_rows)
+    return WrittenQuery(spark, _pieces(text, rows, width), width, rows=rows_query)
 
 
 def _pieces(text: str, rows: list[list[tuple[int, str]]], width: int) -> tuple[str | int, ...]:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WrittenChange:
-    """A statement on a Delta table, as far as a client can read it. alias: the names that its conditions and values may use for
-    it."""
+    """A DELETE, UPDATE or MERGE of a Delta table, split into the texts of its clauses. alias: the names that its conditions and
+    values may use for the table."""
 
     statement: Change
     target: Target
@@ -49,7 +49,9 @@ class WrittenChange:
 
 
 def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """Do the same as dml_statements.change_rows, for the text."""
+    """Run a DELETE, UPDATE or MERGE. Returns one row with the numbers of changed rows, as dml_statements.change_rows does in a
+    classic session; None, without doing anything, for a statement that the server gets: it cannot be read, or pydelta does not
+    handle the table."""
     try:
         words = Words(statement.text, statement.args, binds=True)
     except SyntaxFault:
@@ -88,4 +90,3 @@ def merge_builder(spark: SparkSession, merge: MergeRows, change: WrittenChange) 
 def values_of(assignments: Assignments, action: str = "UPDATE") -> dict[str, Column]:
     """Return the values of SET, by the names of columns."""
     return as_assignments(by_name(assignments, action), "SET")
-

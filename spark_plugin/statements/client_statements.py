@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 
 # The first words of a statement that may be an INSERT.
-_OF_INSERT = ("INSERT", "WITH", "FROM")
+_INSERT_WORDS = ("INSERT", "WITH", "FROM")
 
 
 def run_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None:
     """Run SHOW PARTITIONS, SHOW CREATE TABLE, TRUNCATE, CREATE TABLE LIKE or INSERT. Returns None, and does nothing, for another
     statement, for one that cannot be read, and for one about a table that pydelta does not handle."""
     try:
-        words = Words(statement.text, statement.args, binds=statement.word in _OF_INSERT)
-        if statement.word in _OF_INSERT:
+        words = Words(statement.text, statement.args, binds=statement.word in _INSERT_WORDS)
+        if statement.word in _INSERT_WORDS:
             return insert_of_client(spark, words)
         if words.take("SHOW", "PARTITIONS"):
             return run_show_partitions(spark, _partitions(words))
@@ -49,6 +49,7 @@ def run_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None
 
 
 def _partitions(words: Words) -> ParsedPartitions:
+    """Parse the rest of SHOW PARTITIONS. Every column of PARTITION must have a value."""
     parts = words.name()
     values, open_columns = partition_spec(words) if words.take("PARTITION") else ({}, ())
     if open_columns:
@@ -73,7 +74,7 @@ def _truncate(spark: SparkSession, words: Words) -> DataFrame | None:
 
 
 def _likeness(words: Words) -> ParsedLikeness | None:
-    """Return None for another CREATE TABLE."""
+    """Parse the rest of CREATE TABLE LIKE. None for another CREATE TABLE."""
     if_not_exists = words.take("IF", "NOT", "EXISTS")
     parts = words.name()
     if not words.take("LIKE"):

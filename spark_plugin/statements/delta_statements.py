@@ -47,17 +47,17 @@ def run_utility(spark: SparkSession, statement: Statement) -> DataFrame | None:
     try:
         return carry_out(spark, utility)
     except NotOurs as missing:
-        if _is_read_by_others(spark, statement) and (has_delta_spark(spark) or _is_of_table(spark, utility)):
+        if _is_read_by_others(spark, statement) and (has_delta_spark(spark) or _is_sensible_for_spark(spark, utility)):
             return None
-        return answer_by_name(spark, utility, missing.named)
+        return answer_by_name(spark, utility, missing.table_name)
 
 
 class NotOurs(Exception):
-    """The statement is about a table that pydelta does not handle, and nothing was done. named: the table."""
+    """The statement is about a table that pydelta does not handle, and nothing was done. table_name: of this table."""
 
-    def __init__(self, named: TableName) -> None:
+    def __init__(self, table_name: TableName) -> None:
         super().__init__()
-        self.named = named
+        self.table_name = table_name
 
 
 def carry_out(spark: SparkSession, utility: Utility) -> DataFrame:
@@ -71,7 +71,7 @@ def carry_out(spark: SparkSession, utility: Utility) -> DataFrame:
     if target is None:
         raise NotOurs(utility.table)
     try:
-        return _RUN[type(utility)](spark, target, utility)
+        return _RUNNERS[type(utility)](spark, target, utility)
     except TableNotFoundError as error:
         # Answer only for a path without a table. The error may also be about another table, such as an inventory.
         if target.name is not None or error.message_parameters.get("path") != target.place.url:
@@ -79,12 +79,12 @@ def carry_out(spark: SparkSession, utility: Utility) -> DataFrame:
         return answer_by_path(spark, utility, utility.table, error)
 
 
-def _target(spark: SparkSession, named: TableName) -> Target | None:
-    """Return the table that a statement names; None if pydelta does not handle it. If delta-spark is loaded, paths in quotes are
-    delta-spark's."""
-    if named.path is None:
-        return find_target(spark, named.parts)
-    return None if has_delta_spark(spark) else Target(TablePath(named.path))
+def _target(spark: SparkSession, table_name: TableName) -> Target | None:
+    """Return the table that a statement names; None if pydelta does not handle it. If delta-spark is loaded, it handles paths in
+    quotes."""
+    if table_name.path is None:
+        return find_target(spark, table_name.parts)
+    return None if has_delta_spark(spark) else Target(TablePath(table_name.path))
 
 
 def _is_read_by_others(spark: SparkSession, statement: Statement) -> bool:
@@ -93,15 +93,15 @@ def _is_read_by_others(spark: SparkSession, statement: Statement) -> bool:
         return True
     parser = parser_of(spark)
     if parser is None:
-        return statement.word in _OF_SPARK
+        return statement.word in _WORDS_OF_SPARK
     return parser.parsed(statement.text, statement.args) is not None
 
 
-_OF_SPARK = ("DESCRIBE", "DESC", "ALTER", "CREATE", "DROP")
-"""Statements that a server may be able to read; for clients, which cannot call its parser."""
+_WORDS_OF_SPARK = ("DESCRIBE", "DESC", "ALTER", "CREATE", "DROP")
+"""The first words of statements that a server may be able to read; for clients, which cannot call its parser."""
 
 
-def _is_of_table(spark: SparkSession, utility: Utility) -> bool:
+def _is_sensible_for_spark(spark: SparkSession, utility: Utility) -> bool:
     """Return whether Spark's own reading of the statement makes sense. Spark reads DESCRIBE HISTORY x as the column x of a table
     HISTORY, and DETAIL in the same way. So for these two statements there must be a table of this name."""
     if not isinstance(utility, grammar.History | grammar.Detail):
@@ -127,13 +127,14 @@ def _vacuum(spark: SparkSession, target: Target, request: grammar.Vacuum) -> Dat
     return files.select("path") if request.dry_run else table.detail().selectExpr("location AS path")
 
 
-def _inventory(spark: SparkSession, named: TableName | str) -> DataFrame:
-    """Return the frame of the inventory: the result of a query, or a table."""
-    if isinstance(named, str):
-        frame: DataFrame = spark_sql(spark, named)
+def _inventory(spark: SparkSession, source: TableName | str) -> DataFrame:
+    """Return the inventory of a VACUUM, a list of the files below the table's directory. source: a table, or the text of a
+    query."""
+    if isinstance(source, str):
+        frame: DataFrame = spark_sql(spark, source)
         return frame
-    target = _target(spark, named)
-    return spark.table(shown(named)) if target is None else target.delta_table(spark).toDF()
+    target = _target(spark, source)
+    return spark.table(shown(source)) if target is None else target.delta_table(spark).toDF()
 
 
 def _history(spark: SparkSession, target: Target, request: grammar.History) -> DataFrame:
@@ -221,13 +222,14 @@ def _drop_index(spark: SparkSession, target: Target, request: grammar.DropIndex)
 
 
 def refuse(statement: str, what: str, instead: str) -> NoReturn:
-    """Refuse a statement that no method of DeltaTable can run."""
+    """Raise the error for a statement that no method of DeltaTable can run. what: what pydelta cannot do, and instead: what the
+    user can do, both for the message."""
     raise UnsupportedOperationError(
         f"{statement}: this version of pydelta cannot {what}. Nothing was changed. {instead}", operation=statement
     )
 
 
-_RUN: dict[type[Any], Callable[[SparkSession, Target, Any], DataFrame]] = {
+_RUNNERS: dict[type[Any], Callable[[SparkSession, Target, Any], DataFrame]] = {
     grammar.Optimize: _optimize,
     grammar.Vacuum: _vacuum,
     grammar.History: _history,
@@ -258,18 +260,21 @@ def _convert(spark: SparkSession, request: grammar.Convert) -> DataFrame:
 def _clone(spark: SparkSession, request: grammar.Clone) -> DataFrame:
     """Make a clone. Returns one row of metrics, or no row if the table exists and the statement says IF NOT EXISTS. Raises
     NotOurs if pydelta does not handle the source or the new table."""
-    source = _target(spark, request.source)
+    delta_source = _target(spark, request.source)
     name = shown(request.table)
-    named = catalog.format_and_path(name)
-    if source is None and not _is_for_us(spark, name, named):
+    format_and_path = catalog.format_and_path(name)
+    if delta_source is None and not _is_clone_ours(spark, name, format_and_path):
         raise NotOurs(request.source)
-    if named is not None and named[0] not in our_formats(spark):
+    if format_and_path is not None and format_and_path[0] not in our_formats(spark):
         raise NotOurs(request.table)
-    origin = _parquet_source(spark, request) if source is None else _table_source(source, request)
-    is_there = catalog.find_stored(spark, name) is not None if named is None else DeltaTable.isDeltaTable(spark, named[1])
-    if is_there and request.if_not_exists:
+    source = _parquet_source(spark, request) if delta_source is None else _table_source(delta_source, request)
+    if format_and_path is None:
+        exists = catalog.find_stored(spark, name) is not None
+    else:
+        exists = DeltaTable.isDeltaTable(spark, format_and_path[1])
+    if exists and request.if_not_exists:
         return spark.createDataFrame([], _CLONE_RESULT)
-    if not is_there and not request.creates:
+    if not exists and not request.creates:
         raise TableNotFoundError(
             f"The table {name} cannot be replaced: it is not there. Nothing was changed. Use CREATE OR REPLACE TABLE.",
             error_class="TABLE_OR_VIEW_NOT_FOUND",
@@ -283,21 +288,22 @@ def _clone(spark: SparkSession, request: grammar.Clone) -> DataFrame:
         "replace_table": request.replaces,
         "properties": dict(request.properties),
     }
-    clone = clone_table(spark, origin, name, arguments, is_shallow=request.shallow, location=request.location)
+    clone = clone_table(spark, source, name, arguments, is_shallow=request.shallow, location=request.location)
     metrics = _clone_metrics(spark, clone) if clone.metrics is None else clone.metrics
     return spark.createDataFrame([tuple(metrics[name] for name in _CLONE_METRICS.values())], _CLONE_RESULT)
 
 
-def _is_for_us(spark: SparkSession, name: str, named: tuple[str, str] | None) -> bool:
-    """Return whether a clone of a source that is no Delta table becomes a table of pydelta. name: of the clone; named: its format
-    and path, if it is a path. If delta-spark is loaded it makes its own clones, except under names of pydelta."""
-    if named is not None or not has_delta_spark(spark):
+def _is_clone_ours(spark: SparkSession, name: str, format_and_path: tuple[str, str] | None) -> bool:
+    """Return whether pydelta makes a clone of a source that is no Delta table. name: of the clone. format_and_path: of the clone;
+    None if it has a name in the catalog. If delta-spark is loaded, it makes its own clones, except under names of pydelta."""
+    if format_and_path is not None or not has_delta_spark(spark):
         return True
     entry = catalog.find_stored(spark, name)
     return entry is not None and entry.is_ours
 
 
 def _table_source(source: Target, request: grammar.Clone) -> TablePath:
+    """Return where the Delta table is that is cloned. Raises InvalidOptionError for PARTITIONED BY."""
     if request.partitions is not None:
         raise InvalidOptionError(
             f"{source.label} is a Delta table, and a clone is partitioned as its source is. Nothing was changed. Leave "
@@ -330,6 +336,7 @@ def _parquet_source(spark: SparkSession, request: grammar.Clone) -> ParquetSourc
     return source
 
 
+# The columns of the result of a CLONE, and the metrics of the commit that they show.
 _CLONE_METRICS = {
     "source_table_size": "sourceTableSize",
     "source_num_of_files": "sourceNumOfFiles",

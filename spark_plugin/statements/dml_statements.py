@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChangedTable:
-    """The table that a statement changes. alias: the names that its conditions and values may use. shown: as in ViewedTarget."""
+    """The table that a statement changes. alias: the names that its conditions and values may use. shown: makes the columns of
+    the view that the statement names (ViewedTarget); None if it names a table, or a view with the table's own columns."""
 
     target: Target
     alias: Alias
@@ -36,21 +37,25 @@ class ChangedTable:
 def changed_table(spark: SparkSession, plan: ParsedPlan, text: str) -> ChangedTable | None:
     """Return the table of a DELETE, UPDATE or MERGE; None if pydelta does not handle it. Raises the errors of find_target and
     viewed_target."""
-    named = plan.target()
-    if named is None:
+    parsed_target = plan.target()
+    if parsed_target is None:
         return None
-    target = find_target(spark, named.parts)
+    target = find_target(spark, parsed_target.parts)
     if target is not None:
-        return ChangedTable(target, alias_of(spark, named, target, text), None)
-    viewed = viewed_target(spark, named.parts, STATEMENTS[plan.kind])
-    return None if viewed is None else ChangedTable(viewed.table, (named.alias or named.parts[-1],), viewed.shown)
+        return ChangedTable(target, alias_of(spark, parsed_target, target, text), None)
+    viewed = viewed_target(spark, parsed_target.parts, STATEMENTS[plan.kind])
+    if viewed is None:
+        return None
+    return ChangedTable(viewed.table, (parsed_target.alias or parsed_target.parts[-1],), viewed.shown)
 
 
+# The statements by the kind of their plan's root node.
 STATEMENTS = {"DeleteFromTable": "DELETE", "UpdateTable": "UPDATE", "MergeIntoTable": "MERGE"}
 
 
 def change_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
-    """Returns one row: num_affected_rows, and for a MERGE also num_updated_rows, num_deleted_rows and num_inserted_rows.
+    """Run a DELETE, UPDATE or MERGE. Returns None, without doing anything, if pydelta does not handle the table. Otherwise
+    returns one row: num_affected_rows, and for a MERGE also num_updated_rows, num_deleted_rows and num_inserted_rows.
 
     Raises the errors of DeltaTable's methods.
     """

@@ -39,7 +39,7 @@ _NO_ROWS = "== Physical Plan ==\nNo row has to be read.\n"
 
 
 def explain_change(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
-    """Returns one row with the text. As in Spark, an error that the statement raises before it runs is also returned as text."""
+    """Explain a statement of a Delta table. Returns one row with the text; None for a statement that Spark must explain. As in Spark, an error that the statement raises before it runs is also returned as text."""
     explained, mode = plan.explained_plan()
     if explained.kind not in STATEMENTS:
         return None
@@ -47,13 +47,13 @@ def explain_change(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFram
         table = changed_table(spark, explained, text)
         if table is None:
             return None
-        with _planned(spark, explained, table) as (target, planned):
+        with _planned_change(spark, explained, table) as (target, planned):
             lines.append(_explanation(target, planned, mode))
-    return _lines(spark, lines)
+    return _plan_frame(spark, lines)
 
 
 def explain_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """Do the same over Spark Connect, for the text."""
+    """Do the same as explain_change over Spark Connect, where pydelta itself splits the text into clauses."""
     try:
         words = Words(statement.text, statement.args, binds=True)
     except SyntaxFault:
@@ -66,7 +66,7 @@ def explain_of_client(spark: SparkSession, statement: Statement) -> DataFrame | 
             return None
         with _planned_by_text(spark, change) as (target, planned):
             lines.append(_explanation(target, planned, mode))
-    return _lines(spark, lines)
+    return _plan_frame(spark, lines)
 
 
 @contextmanager
@@ -80,13 +80,14 @@ def _error_as_lines() -> Iterator[list[str]]:
         lines[:] = f"Error occurred during query planning: \n{str(error).partition(_STACK_OF_SERVER)[0]}".split("\n")
 
 
-def _lines(spark: SparkSession, lines: Sequence[str]) -> DataFrame:
+def _plan_frame(spark: SparkSession, lines: Sequence[str]) -> DataFrame:
+    """Return the result of an EXPLAIN: one row for each text. A text may have several lines."""
     return spark.createDataFrame([(line,) for line in lines], "plan string")
 
 
 @contextmanager
-def _planned(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) -> Iterator[tuple[Target, PlannedChange]]:
-    """Yield the plan while the target is open."""
+def _planned_change(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) -> Iterator[tuple[Target, PlannedChange]]:
+    """Yield the target and what the statement would do to it, while the target is open."""
     if plan.kind == "MergeIntoTable":
         with _planned_merge(merge_builder(spark, plan, table)) as planned:
             yield planned
@@ -101,6 +102,7 @@ def _planned(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) -> Iter
 
 @contextmanager
 def _planned_by_text(spark: SparkSession, change: WrittenChange) -> Iterator[tuple[Target, PlannedChange]]:
+    """Do the same as _planned_change for the clauses of a Spark Connect client."""
     place, alias = change.target.place, change.alias
     match change.statement:
         case DeleteRows(where=where):
@@ -116,6 +118,7 @@ def _planned_by_text(spark: SparkSession, change: WrittenChange) -> Iterator[tup
 
 @contextmanager
 def _planned_merge(merge: DeltaMergeBuilder) -> Iterator[tuple[Target, PlannedChange]]:
+    """Do the same as _planned_change for a MERGE. merge: describes it."""
     request = (merge.spark, merge.table, merge.alias, merge.source, merge.condition, merge.clauses, merge.schema_evolution)
     with MergeRequest.of(*request).planned() as planned:
         yield planned
@@ -131,16 +134,18 @@ def _explanation(target: Target, planned: PlannedChange, mode: str) -> str:
         files += f", {len(chosen.whole_files)} are removed without being read"
     facts = {
         "Table": f"{target.table.url}, version {dml.snapshot.version}",
-        **{name: _shown(value) for name, value in planned.parameters.items() if value},
+        **{name: _parameter_text(value) for name, value in planned.parameters.items() if value},
         "Files": files,
     }
     lines = [f"{name}: {value}" for name, value in facts.items()]
     return "\n".join((rows.rstrip("\n"), "", f"== {dml.operation} ==", *lines, ""))
 
 
-def _shown(value: Any) -> str:
-    """Format a parameter of the history: a text, or the clauses, each as a mapping."""
+def _parameter_text(value: Any) -> str:
+    """Format a parameter of the history. value: a text, or a list of texts, or of a MERGE's clauses, each as a mapping."""
     parts = [value] if isinstance(value, str) else value
-    return "; ".join(
-        ", ".join(f"{name} {text}" for name, text in part.items()) if isinstance(part, Mapping) else str(part) for part in parts
-    )
+    return "; ".join(_clause_text(part) if isinstance(part, Mapping) else str(part) for part in parts)
+
+
+def _clause_text(clause: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {text}" for name, text in clause.items())

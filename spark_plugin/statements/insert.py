@@ -68,16 +68,16 @@ def write_insert(spark: SparkSession, target: Target, insert: ParsedInsert, alia
     """Run a parsed INSERT. alias: the names that the condition of REPLACE ON may use for the table."""
     table = _Table.of(spark, target)
     _check(table, insert, is_case_sensitive(spark))
-    frame, columns = _arranged(spark, table, insert)
+    frame, columns = _query_and_columns(spark, table, insert)
     if insert.replaces_on is None:
         frame = frame.select(*(column.alias(name) for name, column in columns))
     save = Save(frame, "append", {name.lower(): (name, value) for name, value in insert.options.items()}).checked()
     if insert.evolves:
         save = save.with_options(mergeSchema="true")
     if insert.replaces_on is None:
-        save = _replacing(spark, table, insert, save)
+        save = _with_replaced_rows(spark, table, insert, save)
     else:
-        save = _replacing_on(spark, insert.replaces_on, save, columns, alias)
+        save = _with_replace_on(spark, insert.replaces_on, save, columns, alias)
     with overflow_as_delta_error("CAST_OVERFLOW_IN_TABLE_INSERT"):
         target.write(save)
     return nothing(spark)
@@ -120,27 +120,28 @@ def _check(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> None:
             error_class="UNSUPPORTED_FEATURE.INSERT_PARTITION_SPEC_IF_NOT_EXISTS",
             sql_state="0A000",
         )
-    named = (*insert.values, *insert.open_columns)
+    names_in_partition = (*insert.values, *insert.open_columns)
     is_partition_column = among(table.partition_columns, case_sensitive=case_sensitive)
-    strange = [name for name in named if not is_partition_column(name)]
-    if strange:
+    other_names = [name for name in names_in_partition if not is_partition_column(name)]
+    if other_names:
         raise InvalidOptionError(
-            f"PARTITION: {', '.join(strange)} is no partition column of the table, which is partitioned by "
+            f"PARTITION: {', '.join(other_names)} is no partition column of the table, which is partitioned by "
             f"({', '.join(table.partition_columns)}). Nothing was written. Name partition columns alone.",
             error_class="NON_PARTITION_COLUMN",
             sql_state="42000",
-            columns=strange,
+            columns=other_names,
         )
-    _check_listed(table, insert, case_sensitive)
+    _check_column_list(table, insert, case_sensitive)
 
 
-def _check_listed(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> None:
+def _check_column_list(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> None:
     """Check the columns that the statement lists: each exists, occurs once, and has no value in PARTITION."""
-    listed = Counter(name.lower() for name in insert.columns)
-    column_names, static = among(table.schema.names, case_sensitive=case_sensitive), among(insert.values, case_sensitive=False)
-    unknown = [name for name in insert.columns if not column_names(name)]
-    twice = [name for name in insert.columns if listed[name.lower()] > 1]
-    both = [name for name in insert.columns if static(name)]
+    counts = Counter(name.lower() for name in insert.columns)
+    is_table_column = among(table.schema.names, case_sensitive=case_sensitive)
+    has_partition_value = among(insert.values, case_sensitive=False)
+    unknown = [name for name in insert.columns if not is_table_column(name)]
+    listed_twice = [name for name in insert.columns if counts[name.lower()] > 1]
+    in_list_and_partition = [name for name in insert.columns if has_partition_value(name)]
     if unknown:
         raise SchemaMismatchError(
             f"INSERT lists {', '.join(unknown)}, and the table has {', '.join(table.schema.names)}. Nothing was written.",
@@ -148,17 +149,19 @@ def _check_listed(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> 
             sql_state="42703",
             columns=unknown,
         )
-    if twice or both:
+    repeated = listed_twice or in_list_and_partition
+    if repeated:
         raise SchemaMismatchError(
-            f"INSERT gives {', '.join(dict.fromkeys(twice or both))} two values. Nothing was written. Name each column once.",
-            error_class="COLUMN_ALREADY_EXISTS" if twice else "STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST",
-            sql_state="42711" if twice else "42713",
-            columns=twice or both,
+            f"INSERT gives {', '.join(dict.fromkeys(repeated))} two values. Nothing was written. Name each column once.",
+            error_class="COLUMN_ALREADY_EXISTS" if listed_twice else "STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST",
+            sql_state="42711" if listed_twice else "42713",
+            columns=repeated,
         )
 
 
 def may_evolve(spark: SparkSession, insert: ParsedInsert) -> bool:
-    """Return whether columns that only the query has are added to the table."""
+    """Return whether columns that only the query has may be added to the table: the statement, its option or the session says
+    so."""
     setting = next((value for name, value in insert.options.items() if name.lower() == "mergeschema"), None)
     setting = setting or conf(spark, "spark.databricks.delta.schema.autoMerge.enabled")
     return insert.evolves or (setting is not None and setting.lower() == "true")
@@ -167,7 +170,7 @@ def may_evolve(spark: SparkSession, insert: ParsedInsert) -> bool:
 # ---------------------------------------------------------------- replaced rows
 
 
-def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: Save) -> Save:
+def _with_replaced_rows(spark: SparkSession, table: _Table, insert: ParsedInsert, save: Save) -> Save:
     """Return the save, in the mode and with the options by which it replaces the rows that the statement replaces.
 
     An overwrite replaces the partitions that PARTITION has values for. If partitions are overwritten dynamically and PARTITION
@@ -185,6 +188,7 @@ def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: S
     if setting.lower() == "dynamic" and len(insert.values) < len(table.partition_columns):
         return replace(save, mode="overwrite").with_options(partitionOverwriteMode="dynamic")
     if not insert.values:
+        # The option keeps the session's mode `dynamic` from applying, for example to a table without partitions.
         return replace(save, mode="overwrite").with_options(partitionOverwriteMode="static")
     return named_tables.overwrite_where(save, path, F.expr(_static_partition(table, insert)))
 
@@ -196,23 +200,24 @@ def _alias(spark: SparkSession, insert: ParsedInsert, target: Target, text: str)
     return alias_of(spark, parsed, target, text)
 
 
-def _replacing_on(
+def _with_replace_on(
     spark: SparkSession,
     on: ParsedReplaceOn | WrittenReplaceOn,
     save: Save,
     columns: Sequence[tuple[str, Column]],
     alias: Alias,
 ) -> Save:
-    """Return the save for REPLACE ON. Its condition refers to the query's columns under their own names, with values that are not
-    cast. So these columns stay, and the table's columns are added. columns: the table's columns that the query fills, with their
-    values."""
+    """Return the save for REPLACE ON. Its condition refers to the query's columns under their own names, with values that are
+    not cast. So the frame keeps these columns, and the table's columns are added. columns: the table's columns that the query
+    fills, with their values."""
     frame, values = with_table_columns(save.frame, columns)
     condition = on.condition()
     matching = Matching((), analyzer_of(spark).written_text(condition), alias, condition, values)
     return replace(save, frame=frame, mode="overwrite", matching=matching)
 
 
-def _log_column(table: _Table, name: str) -> DeltaField:
+def _delta_column(table: _Table, name: str) -> DeltaField:
+    """Return a column of the table as the log has it, with the metadata of its default."""
     field = table.config.schema.find(name)
     assert field is not None, f"{name} is a column of the table"
     return field
@@ -220,25 +225,25 @@ def _log_column(table: _Table, name: str) -> DeltaField:
 
 def _static_partition(table: _Table, insert: ParsedInsert) -> str:
     """Return the condition of the partitions that PARTITION has values for, as SQL: a client has no other condition as text."""
-    equal = []
+    comparisons = []
     for name, text in insert.values.items():
-        field = _log_column(table, name)
-        equal.append(Comparison("<=>", tree.Column((field.name,)), Cast(Literal(text, STRING), field.data_type)))
-    return to_sql(And(tuple(equal)))
+        field = _delta_column(table, name)
+        comparisons.append(Comparison("<=>", tree.Column((field.name,)), Cast(Literal(text, STRING), field.data_type)))
+    return to_sql(And(tuple(comparisons)))
 
 
-def _static_columns(table: _Table, insert: ParsedInsert, rule: StoreAssignment) -> Iterator[tuple[StructField, Column]]:
+def _static_columns(table: _Table, insert: ParsedInsert, assignment: StoreAssignment) -> Iterator[tuple[StructField, Column]]:
     """Yield the columns that PARTITION has values for, with the values in the columns' types."""
     for name, text in insert.values.items():
         field = table.columns.find(name)
         assert field is not None, f"{name} is a partition column"
-        yield field, rule.constant(text, field.dataType)
+        yield field, assignment.constant(text, field.dataType)
 
 
 # ---------------------------------------------------------------- columns
 
 
-def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple[DataFrame, list[tuple[str, Column]]]:
+def _query_and_columns(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple[DataFrame, list[tuple[str, Column]]]:
     """Return the query, and the table's columns that it fills, including those of PARTITION, with values in their types."""
     target_names, query, evolves = _filled_columns(table, insert), insert.query, may_evolve(spark, insert)
     width = query.width()
@@ -253,18 +258,20 @@ def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple
             named_tables.check_aligned(insert.replaces_using, target_names, query_names)
     # Columns after those of the table are new; they keep the query's names.
     names = query_names if insert.by_name else [*target_names, *query_names[len(target_names) :]]
-    rule = StoreAssignment.of(spark, evolves=evolves)
+    assignment = StoreAssignment.of(spark, evolves=evolves)
     if insert.replaces_on is None:  # REPLACE ON refers to columns by name, and a query may have two of one name
         frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
-    pairs = zip(names, frame.schema.fields, strict=True)
-    columns = [table_column(rule, table.columns, name, field, by_name=insert.by_name) for name, field in pairs]
-    columns += [(field.name, value) for field, value in _static_columns(table, insert, rule)]
-    filled = {name.lower() for name in (*names, *insert.values)}
-    _check_filled(table, filled)
-    return frame, [*columns, *_null_partitions(table, filled)]
+    columns = [
+        table_column(assignment, table.columns, name, field, by_name=insert.by_name)
+        for name, field in zip(names, frame.schema.fields, strict=True)
+    ]
+    columns += [(field.name, value) for field, value in _static_columns(table, insert, assignment)]
+    filled_names = {name.lower() for name in (*names, *insert.values)}
+    _check_required_columns(table, filled_names)
+    return frame, [*columns, *_null_partitions(table, filled_names)]
 
 
-def _check_filled(table: _Table, filled_names: Set[str]) -> None:
+def _check_required_columns(table: _Table, filled_names: Set[str]) -> None:
     """Raise InvariantViolationError for NOT NULL columns that get no value from the statement or the table. filled_names: the
     columns that the statement fills, in lower case."""
     missing = [
@@ -290,22 +297,21 @@ def _null_partitions(table: _Table, filled_names: Set[str]) -> Iterator[tuple[st
 
 
 def _filled_columns(table: _Table, insert: ParsedInsert) -> list[str]:
-    """Return the table's columns that the query's columns fill, by position."""
-    static = {name.lower() for name in insert.values}
-    return list(insert.columns) or [name for name in table.schema.names if name.lower() not in static]
+    """Return the table's columns that the query's columns fill, by position: those that the statement lists, or all except those
+    with a value in PARTITION."""
+    names_with_values = {name.lower() for name in insert.values}
+    return list(insert.columns) or [name for name in table.schema.names if name.lower() not in names_with_values]
 
 
 def _default_text(spark: SparkSession, table: _Table, name: str) -> str:
-    """Return the value of DEFAULT, in the column's type. Raises UnsupportedTableFeatureError for a default that Spark must not
-    evaluate."""
-    field = _log_column(table, name)
-    # In the column's own type the default cannot widen the column.
+    """Return the SQL text of the value that DEFAULT stands for in a column. Raises UnsupportedTableFeatureError for a default
+    that Spark must not evaluate."""
+    field = _delta_column(table, name)
     target_field, text = table.columns.find(field.name), default_text(spark, field)
-    return (
-        f"CAST({text} AS {target_field.dataType.simpleString()})"
-        if target_field and isinstance(target_field.dataType, WIDENABLE_TYPES)
-        else text
-    )
+    if target_field and isinstance(target_field.dataType, WIDENABLE_TYPES):
+        # Without the cast, type widening might widen the column to the type of the default.
+        return f"CAST({text} AS {target_field.dataType.simpleString()})"
+    return text
 
 
 def _check_count(

@@ -1,6 +1,6 @@
 """The answers of statements for Delta tables about tables, views and directories that are not Delta tables.
 
-    answer_by_name(spark, utility, named)            # DESCRIBE DETAIL of a table: one row; everything else raises
+    answer_by_name(spark, utility, table_name)            # DESCRIBE DETAIL of a table: one row; everything else raises
     answer_by_path(spark, utility, path, error)      # the same for a directory: DESCRIBE DETAIL '/data/files'
 
 The conditions are delta-spark's, except for RESTORE of a table: delta-spark says that the table cannot be found.
@@ -47,29 +47,33 @@ _STATEMENTS: dict[type[Any], str] = {
     grammar.CreateIndex: "CREATE INDEX",
     grammar.DropIndex: "DROP INDEX",
 }
-_BY_PATH_ALONE = (grammar.History, grammar.Optimize, grammar.Vacuum)
+_WITH_PATH_CONDITION = (grammar.History, grammar.Optimize, grammar.Vacuum)
 """Statements that name a directory as '/path', for which delta-spark has a special condition."""
 
 
-def shown(named: TableName) -> str:
-    return named.path if named.path is not None else ".".join(map(quoted, named.parts))
+def shown(table_name: TableName) -> str:
+    """Return a table's name, quoted where SQL needs it, or its path."""
+    return table_name.path if table_name.path is not None else ".".join(map(quoted, table_name.parts))
 
 
-def no_table(named: TableName) -> TableNotFoundError:
-    return TableNotFoundError(f"{shown(named)} is not a Delta table. Nothing was changed. Check the name.", table=shown(named))
+def no_table(table_name: TableName) -> TableNotFoundError:
+    """Return the error for a name that stands for no Delta table."""
+    return TableNotFoundError(
+        f"{shown(table_name)} is not a Delta table. Nothing was changed. Check the name.", table=shown(table_name)
+    )
 
 
-def answer_by_name(spark: SparkSession, utility: Utility, named: TableName) -> DataFrame:
-    """Return the row of DESCRIBE DETAIL for a table of another format; for any other statement raise its error. named: a name
-    that stands for no Delta table. Raises TableNotFoundError, UnsupportedOperationError."""
+def answer_by_name(spark: SparkSession, utility: Utility, table_name: TableName) -> DataFrame:
+    """Return the row of DESCRIBE DETAIL for a table of another format; for any other statement raise its error. table_name: a
+    name that stands for no Delta table. Raises TableNotFoundError, UnsupportedOperationError."""
     with as_spark_raises():
-        if named.path is not None:
-            raise no_table(named)
-        name, statement = shown(named), _STATEMENTS[type(utility)]
+        if table_name.path is not None:
+            raise no_table(table_name)
+        name, statement = shown(table_name), _STATEMENTS[type(utility)]
         try:
             entry = None if catalog.format_and_path(name) is not None else catalog.find(spark, name)
         except (InvalidOptionError, UnsupportedOperationError):  # a name of another catalog, which may have Delta tables
-            raise no_table(named) from None
+            raise no_table(table_name) from None
         except PySparkException:  # no such database
             entry = None
         if entry is None:
@@ -80,7 +84,7 @@ def answer_by_name(spark: SparkSession, utility: Utility, named: TableName) -> D
                 table=name,
             )
         if entry.is_delta or isinstance(utility, grammar.Clone):
-            raise no_table(named)
+            raise no_table(table_name)
         if not entry.provider and not isinstance(utility, grammar.Restore):
             raise UnsupportedOperationError(
                 f"{statement} is for tables, and {name} is a view. Nothing was changed. Name the table that the view reads.",
@@ -93,11 +97,11 @@ def answer_by_name(spark: SparkSession, utility: Utility, named: TableName) -> D
         return _detail(spark, _facts_of_table(spark, name))
 
 
-def answer_by_path(spark: SparkSession, utility: Utility, named: TableName, error: TableNotFoundError) -> DataFrame:
-    """Do the same as answer_by_name for a path. error: the error of DeltaTable.forPath, which is raised here if delta-spark has
-    no other condition."""
+def answer_by_path(spark: SparkSession, utility: Utility, table_name: TableName, error: TableNotFoundError) -> DataFrame:
+    """Do the same as answer_by_name for a path without a Delta table. error: the error of DeltaTable.forPath. It is raised here
+    unless delta-spark has another condition for the statement."""
     with as_spark_raises():
-        path, statement = named.path, _STATEMENTS[type(utility)]
+        path, statement = table_name.path, _STATEMENTS[type(utility)]
         if isinstance(utility, grammar.Detail) and path is not None:
             if isinstance(error.__cause__, DeltaError) and error.__cause__.error_class == "DELTA_PATH_DOES_NOT_EXIST":
                 raise TableNotFoundError(
@@ -108,14 +112,15 @@ def answer_by_path(spark: SparkSession, utility: Utility, named: TableName, erro
                 )
             return _detail(spark, {"location": path, "properties": {}})
         if isinstance(utility, grammar.Reorg):
-            raise _only_for_delta(utility, shown(named), "no table", "DELTA_ONLY_OPERATION")
-        if isinstance(utility, grammar.History) or (path is not None and isinstance(utility, _BY_PATH_ALONE)):
-            raise _only_for_delta(utility, shown(named), "no Delta table", "DELTA_TABLE_ONLY_OPERATION")
+            raise _only_for_delta(utility, shown(table_name), "no table", "DELTA_ONLY_OPERATION")
+        if isinstance(utility, grammar.History) or (path is not None and isinstance(utility, _WITH_PATH_CONDITION)):
+            raise _only_for_delta(utility, shown(table_name), "no Delta table", "DELTA_TABLE_ONLY_OPERATION")
         raise error
 
 
 def _only_for_delta(utility: Utility, name: str, kind: str, condition: str | None = None) -> UnsupportedOperationError:
-    """kind: what the name stands for, such as "no Delta table". condition: None for the condition that names of the catalog
+    """Return the error for a statement that is for Delta tables only. kind: what the name stands for, such as "no Delta table".
+    condition: None for the condition that names of the catalog
     get."""
     if condition is None:
         condition = "DELTA_NOT_A_DELTA_TABLE" if isinstance(utility, grammar.Reorg) else "DELTA_ONLY_OPERATION"
@@ -132,6 +137,7 @@ def _only_for_delta(utility: Utility, name: str, kind: str, condition: str | Non
 
 
 def _detail(spark: SparkSession, facts: dict[str, Any]) -> DataFrame:
+    """Return one row of DESCRIBE DETAIL. facts: values by column; other columns are null."""
     schema = to_spark_schema(VIEW_SCHEMAS["detail"])
     return spark.createDataFrame([tuple(facts.get(name) for name in schema.names)], schema)
 

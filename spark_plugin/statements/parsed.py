@@ -42,16 +42,19 @@ _RUNNERS: Mapping[str, Runner] = {
     "ShowCreateTable": show_create_table,
     "ExplainCommand": explain_change,
 }
-_OF_CLIENTS: Mapping[str, Handler] = {
+# For Spark Connect clients, by the first word of a statement; run_of_client handles the other words.
+_CLIENT_HANDLERS: Mapping[str, Handler] = {
     **dict.fromkeys(("DELETE", "UPDATE", "MERGE"), client_rows.change_rows),
     "EXPLAIN": explain_of_client,
 }
 
 
 def run_parsed(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """Raises the errors of DeltaTable's methods and of DataFrames' writers."""
+    """Run a statement by the kind of its plan; alter_table takes the kinds that _RUNNERS does not have. Returns None for a
+    statement that Spark must run: about a table that pydelta does not handle, or one that cannot be parsed. Raises the errors of
+    DeltaTable's methods and of DataFrames' writers."""
     parser = parser_of(spark)
     if parser is None:
-        return _OF_CLIENTS.get(statement.word, run_of_client)(spark, statement)
+        return _CLIENT_HANDLERS.get(statement.word, run_of_client)(spark, statement)
     plan = parser.parsed(statement.text, statement.args)
     return None if plan is None else _RUNNERS.get(plan.kind, alter_table)(spark, plan, statement.text)

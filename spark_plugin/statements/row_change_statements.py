@@ -21,7 +21,8 @@ _CATALOG = "spark_catalog"
 
 
 def by_name(assignments: Iterable[tuple[tuple[str, ...], T]], action: str = "UPDATE") -> dict[str, T]:
-    """Return the values by names as SQL text. action: UPDATE or INSERT.
+    """Return the assigned values by the names of their columns, as SQL text. assignments: the parts of each name, and the value.
+    action: UPDATE or INSERT, for the error.
 
     Raises UnsupportedOperationError for a column that is named twice in the same spelling; the code that resolves the names finds
     the others.
@@ -36,7 +37,7 @@ def by_name(assignments: Iterable[tuple[tuple[str, ...], T]], action: str = "UPD
 
 
 def counted(spark: SparkSession, rows: int) -> DataFrame:
-    """Return the result of DELETE and UPDATE."""
+    """Return the result of DELETE and UPDATE: one row with the number of changed rows."""
     return spark.createDataFrame([(rows,)], "num_affected_rows bigint")
 
 
@@ -44,7 +45,8 @@ def alias_of(spark: SparkSession, parsed: ParsedTarget, target: Target, text: st
     """Return the names that the statement's conditions and values may use for the table: its alias, or its name in the catalog.
     text: of the statement.
 
-    The history records conditions with these names. So it is the name's last part, unless the text has columns like `db.t.id`.
+    The history records conditions with these names, so they should be short: only the last part of the name, unless the text has
+    columns like `db.t.id`.
     """
     if parsed.alias is None:
         full_name = parsed.parts if target.name is None else _whole_name(spark, parsed.parts)
@@ -71,11 +73,11 @@ def _whole_name(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, ...]:
 
 def _has_qualifiers(text: str, parts: tuple[str, ...]) -> bool:
     """Return whether a column may be qualified by the last two parts of a name, db.t.id: a fast check, and rarely true."""
-    written = r"`?\s*\.\s*`?".join(re.escape(part.replace("`", "``")) for part in parts[-2:])
-    return re.search(rf"{written}`?\s*\.", text, re.IGNORECASE) is not None
+    qualifiers = r"`?\s*\.\s*`?".join(re.escape(part.replace("`", "``")) for part in parts[-2:])
+    return re.search(rf"{qualifiers}`?\s*\.", text, re.IGNORECASE) is not None
 
 
 def among(known_names: Iterable[str], *, case_sensitive: bool) -> Callable[[str], bool]:
-    """Return a function that tells whether a statement's name is one of these."""
+    """Return a function that tells whether a name in a statement is one of the known names."""
     names = frozenset(known_names if case_sensitive else (name.lower() for name in known_names))
     return lambda name: (name if case_sensitive else name.lower()) in names

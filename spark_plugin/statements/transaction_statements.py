@@ -5,8 +5,9 @@
     INSERT INTO shop.entries VALUES (1, -10)
     COMMIT                                  -- table, version; or ROLLBACK
 
-The ledger has the transaction, and a setting of the session has its identity. Every read and write of the session then gets the
-identity as an option: statements, DataFrames, and DeltaTable. Spark's own parser knows none of these statements.
+The ledger of the session's commit coordinator has the transaction, and a setting of the session has its identity. Every read and
+write of the session then gets the identity as an option: statements, DataFrames, and DeltaTable. Spark's own parser knows none of
+these statements.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def run_transaction(spark: SparkSession, statement: Statement) -> DataFrame | No
         words = Words(statement.text, statement.args)
         if begins:
             words.expect(statement.word, "TRANSACTION")
-            _isolation(words)
+            _parse_isolation(words)
             words.end()
             return _begin(spark)
         commits = words.take("COMMIT")
@@ -58,9 +59,9 @@ def run_transaction(spark: SparkSession, statement: Statement) -> DataFrame | No
     return _commit(spark) if commits else _roll_back(spark)
 
 
-def _isolation(words: Words) -> None:
-    """Parse ISOLATION LEVEL, if it is next. Only SNAPSHOT is possible: rows that SELECT has read cause no conflicts with other
-    writers."""
+def _parse_isolation(words: Words) -> None:
+    """Parse ISOLATION LEVEL, if it is next. Raises UnsupportedOperationError for SERIALIZABLE. Only SNAPSHOT is possible: rows
+    that SELECT has read cause no conflicts with other writers."""
     if words.take("ISOLATION"):
         words.expect("LEVEL")
         if words.take("SERIALIZABLE"):
@@ -72,6 +73,7 @@ def _isolation(words: Words) -> None:
 
 
 def _begin(spark: SparkSession) -> DataFrame:
+    """Begin a transaction. Returns one row with its identity."""
     identity = conf(spark, TRANSACTION)
     if identity is not None:
         raise UnsupportedOperationError(
@@ -79,47 +81,51 @@ def _begin(spark: SparkSession) -> DataFrame:
             "another one in a session of its own (spark.newSession()).",
             transaction=identity,
         )
-    begun = _transaction(spark).__enter__()  # the statements that follow are the block; COMMIT or ROLLBACK ends it
-    spark.conf.set(TRANSACTION, begun.identity)
-    return spark.createDataFrame([(begun.identity,)], "transaction string")
+    # DeltaTransaction is a context manager. Here the statements that follow are its block, and COMMIT or ROLLBACK ends it.
+    transaction = _transaction(spark).__enter__()
+    spark.conf.set(TRANSACTION, transaction.identity)
+    return spark.createDataFrame([(transaction.identity,)], "transaction string")
 
 
 def _commit(spark: SparkSession) -> DataFrame:
-    versions = _ended(spark, "commit", lambda transaction: transaction.commit())
+    """Commit the transaction of the session. Returns the new version of each table."""
+    versions = _end_transaction(spark, "commit", lambda transaction: transaction.commit())
     return spark.createDataFrame(sorted(versions.items()), "table string, version bigint")
 
 
 def _roll_back(spark: SparkSession) -> DataFrame:
-    _ended(spark, "roll back", lambda transaction: transaction.abort())
+    _end_transaction(spark, "roll back", lambda transaction: transaction.abort())
     return nothing(spark)
 
 
-def _ended(spark: SparkSession, what: str, end: Callable[[transactions.DeltaTransaction], T]) -> T:
-    """End the transaction of the session, even if COMMIT or ROLLBACK failed. what: the verb, for messages. end: commits or aborts
-    the transaction, and returns the result. Only if the ledger gave no answer the session stays in the transaction, and the
-    statement can be repeated."""
+def _end_transaction(spark: SparkSession, verb: str, end: Callable[[transactions.DeltaTransaction], T]) -> T:
+    """End the transaction of the session, even if COMMIT or ROLLBACK failed. verb: for messages. end: commits or aborts the
+    transaction, and returns the result. If the ledger gave no answer, the session stays in the transaction, so that the statement
+    can be repeated."""
     identity = conf(spark, TRANSACTION)
     if identity is None:
         raise UnsupportedOperationError(
-            f"There is no transaction to {what}: the session is in none. Begin one with START TRANSACTION."
+            f"There is no transaction to {verb}: the session is in none. Begin one with START TRANSACTION."
         )
     try:
         result = end(_transaction(spark).resume(identity))
     except CoordinatorUnavailableError:
         raise
     except BaseException:
-        _leave(spark)
+        _leave_transaction(spark)
         raise
-    _leave(spark)
+    _leave_transaction(spark)
     return result
 
 
-def _leave(spark: SparkSession) -> None:
-    """Refresh the rows that Spark caches of tables: they are the rows that the transaction saw."""
+def _leave_transaction(spark: SparkSession) -> None:
+    """Remove the transaction from the session. Rows of tables that Spark has cached are refreshed: they are the rows that the
+    transaction saw."""
     spark.conf.unset(TRANSACTION)
     refresh_all_cached(spark)
 
 
 def _transaction(spark: SparkSession) -> transactions.DeltaTransaction:
+    """Return a transaction that has not begun, with the session's coordinator."""
     options = partial(plain_options, spark)
     return transactions.DeltaTransaction(coordinator_of(spark), isolation="snapshot", storage_options=options)

@@ -26,7 +26,7 @@ from spark_plugin.sql_internals import SqlInternals, ViewedTable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# By the fault of a view: the error condition, and the reason for the message.
+# Why a view cannot stand for its table, by ViewedTable.fault: the error condition, and the reason for the message.
 _CONDITIONS = {
     "stored": ("DELTA_UNSUPPORTED_SOURCE", "it is kept in the catalog, and rows are changed through temporary views alone"),
     "filter": ("DELTA_UNEXPECTED_PARTIAL_SCAN", "it leaves out rows by a condition"),
@@ -35,13 +35,14 @@ _CONDITIONS = {
     "columns": ("DELTA_UNSUPPORTED_SOURCE", "its columns are others than the table's"),
     "options": ("DELTA_UNSUPPORTED_SOURCE", "it reads the table with options"),
 }
-_OF_TIME_TRAVEL = ("versionasof", "timestampasof")
+_TIME_TRAVEL_OPTIONS = ("versionasof", "timestampasof")
 
 
 @dataclass(frozen=True, slots=True)
 class ViewedTarget:
-    """table: the table that a view shows. shown: takes a frame of the table's rows, and the name of one of its columns. Returns
-    the rows with the view's columns, and with this column. None if the view has the table's own columns."""
+    """The table that a statement about a view changes. table: the table that the view shows. shown: takes a frame of the table's
+    rows, and the name of one of its columns. Returns the rows with the view's columns, and with this column. None if the view
+    has the table's own columns."""
 
     table: Target
     shown: Shown | None
@@ -56,11 +57,11 @@ def viewed_target(spark: SparkSession, parts: Sequence[str], statement: str) -> 
     """
     internals = SqlInternals(spark)
     viewed = internals.find_viewed_table(parts)
-    target = None if viewed is None else _target(spark, viewed)
+    target = None if viewed is None else _target_of_view(spark, viewed)
     if viewed is None or target is None:
         return None
     fault: str | None = viewed.fault
-    if fault in (None, "columns"):  # a fault of the options is worse than one of the columns
+    if fault in (None, "columns"):  # a fault of the options matters more: it excludes a DELETE too
         fault = _fault_of_options(viewed) or fault
     if fault == "columns" and statement == "DELETE":
         return ViewedTarget(target, partial(internals.rows_as_view, viewed))
@@ -76,7 +77,8 @@ def viewed_target(spark: SparkSession, parts: Sequence[str], statement: str) -> 
     return ViewedTarget(target, None)
 
 
-def _target(spark: SparkSession, viewed: ViewedTable) -> Target | None:
+def _target_of_view(spark: SparkSession, viewed: ViewedTable) -> Target | None:
+    """Return the table that a view shows, by its name or its path; None if pydelta does not handle it."""
     if viewed.parts is not None:
         return find_target(spark, viewed.parts)
     path = next((value for name, value in viewed.options.items() if name.lower() == "path"), None)
@@ -88,4 +90,4 @@ def _fault_of_options(viewed: ViewedTable) -> str | None:
     other_options = [name.lower() for name in viewed.options if name.lower() != "path" and not is_private(name)]
     if not other_options:
         return None
-    return "version" if any(name in _OF_TIME_TRAVEL for name in other_options) else "options"
+    return "version" if any(name in _TIME_TRAVEL_OPTIONS for name in other_options) else "options"

@@ -1,5 +1,8 @@
 """Where a stream with `schemaTrackingLocation` stores its log of schemas, and which stream owns the log.
 
+The log has the table's schemas that the stream has reached, so that the stream can follow changes of the schema that would
+otherwise stop it.
+
 Spark passes neither its checkpoint nor the number of the source in the query to a Python source. The log has to lie in the
 checkpoint. Its directory contains the file in which Spark stores the query's id; the file exists when the query runs, not when
 the stream is loaded.
@@ -20,7 +23,9 @@ _QUERY_ID, _SOURCES = "metadata", "sources"
 
 
 def look_up(tracking: SchemaTracking, snapshot: Snapshot) -> TrackedSchema | None:
-    """Return the schema with which the stream continues, None for a new stream. Records consecutive changes as one."""
+    """Return the schema with which the stream continues; None for a new stream. If further changes of the schema
+    follow directly, without rows between them, the log gets them as one, so that they stop the stream only once. Raises the
+    errors of SchemaLog.check_owner."""
     log = _open_log(tracking, snapshot)
     log.check_owner(snapshot.metadata.id, None)
     return merge_bare_changes(log, snapshot.store).newest
@@ -55,19 +60,22 @@ def _open_log(tracking: SchemaTracking, snapshot: Snapshot) -> SchemaLog:
 
 
 def _source_path(tracking: SchemaTracking, log: SchemaLog, options: StorageOptions) -> str:
-    """Return Spark's name of the source: a directory in the checkpoint. The first number is used unless the log names another."""
+    """Return Spark's name of the source: a directory in the checkpoint, which ends in the source's number in the query. A Python
+    source does not learn this number, so it is 0, the first one, unless the log names another."""
     checkpoint = _checkpoint_of(tracking.location, options)
     sources = f"{'file:' if checkpoint.startswith('/') else ''}{checkpoint}/{_SOURCES}/"
-    noted = None if log.newest is None else log.newest.source_path
-    return noted if noted is not None and noted.startswith(sources) else f"{sources}0"
+    logged_path = None if log.newest is None else log.newest.source_path
+    return logged_path if logged_path is not None and logged_path.startswith(sources) else f"{sources}0"
 
 
 def _checkpoint_of(location: str, options: StorageOptions) -> str:
     """Return the location, or the nearest directory above it in which Spark has stored a query's id."""
     directory = open_store(location, options).root
+    # How many directories are above it; in a URL, below the host.
+    depth = directory.partition("://")[2].count("/") or directory.count("/")
     # The location itself and the directories above it, the nearest first.
-    above = [directory.rsplit("/", depth)[0] for depth in range(directory.partition("://")[2].count("/") or directory.count("/"))]
-    checkpoint = next((path for path in above if _is_checkpoint(path, options)), None)
+    candidates = [directory.rsplit("/", levels_up)[0] for levels_up in range(depth)]
+    checkpoint = next((path for path in candidates if _is_checkpoint(path, options)), None)
     if checkpoint is None:
         raise InvalidOptionError(
             f"The schemaTrackingLocation {location} is in no query's checkpoint. Name the checkpointLocation of the query that "
@@ -81,7 +89,7 @@ def _checkpoint_of(location: str, options: StorageOptions) -> str:
 
 
 def _is_checkpoint(directory: str, options: StorageOptions) -> bool:
-    """Return whether the directory has the file with the query's id. A directory that cannot be read has none."""
+    """Return whether the directory has the file with the query's id. A directory that cannot be read counts as one without."""
     try:
         open_store(directory, options).read_range(_QUERY_ID, 0, 1)
     except (FileNotFoundError, PermissionError, StorageError):

@@ -58,7 +58,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class PinnedStream:
     """A stream with fixed columns. snapshot: the version that defines the columns; its list of files is not used. tracked: the
-    schema from the stream's log of schemas, which replaces that of the snapshot."""
+    schema from the stream's log of schemas, which replaces that of the snapshot; None if the stream has no such log, or a new
+    one."""
 
     options: StreamReadOptions
     snapshot: Snapshot
@@ -66,22 +67,29 @@ class PinnedStream:
 
     @property
     def config(self) -> TableConfig:
+        """The table's definition, with the schema that the stream reads."""
         return self.snapshot.config if self.tracked is None else self.tracked.config(self.snapshot.config)
 
     @property
     def schema(self) -> DeltaSchema:
+        """The columns of the stream: of those on offer the ones that the option `columns` names, or all."""
         return selected(self.options.batch, self.offered)
 
     @property
     def offered(self) -> DeltaSchema:
-        changes = CHANGE_COLUMNS if self.options.change_feed else ()
-        return offered(self.options.batch, DeltaSchema((*self.config.schema.fields, *(column.logical for column in changes))))
+        """All columns that a query can request: the table's, those of the change feed, and `_metadata` if the options ask for
+        it."""
+        change_columns = [column.logical for column in CHANGE_COLUMNS] if self.options.change_feed else []
+        return offered(self.options.batch, DeltaSchema((*self.config.schema.fields, *change_columns)))
 
     def source(self, columns: DeltaSchema) -> StreamSource:
+        """Return delta_py's source of the stream, which decides what each batch reads. columns: those that the stream reads.
+        Raises the errors of open_tracker if the stream has a log of schemas."""
         options = self.options
         tracking = options.tracking
+        # Without a log of schemas the columns of the stream are fixed, so the source must begin with a version that has them.
         return StreamSource(
-            self._newest(alike=tracking is None),
+            self._newest_snapshot(requires_same_columns=tracking is None),
             StreamOptions(
                 rules=options.rules,
                 exclude=options.exclude,
@@ -96,32 +104,32 @@ class PinnedStream:
             None if tracking is None else open_tracker(tracking, self.snapshot, self.config),
         )
 
-    def _newest(self, *, alike: bool) -> Snapshot:
-        """Return the newest version: a query may start long after the pinned one was written. alike: only if its columns are
-        those of the pinned version, otherwise the pinned one. Raises the errors of Snapshot.check_log."""
-        newest = Snapshot.load(self.snapshot.store)
-        now, then = newest.metadata, self.snapshot.metadata
-        is_same = (now.id, now.partition_columns) == (then.id, then.partition_columns)
-        if is_same and is_alike(newest.schema, self.snapshot.schema):
+    def _newest_snapshot(self, *, requires_same_columns: bool) -> Snapshot:
+        """Return the newest version: a query may start long after the pinned one was written. requires_same_columns: return the
+        pinned version if the newest one has other columns. Raises the errors of Snapshot.check_log."""
+        newest, pinned = Snapshot.load(self.snapshot.store), self.snapshot
+        is_same_table = newest.metadata.id == pinned.metadata.id
+        has_same_partitions = newest.metadata.partition_columns == pinned.metadata.partition_columns
+        if is_same_table and has_same_partitions and is_alike(newest.schema, pinned.schema):
             return newest
-        self.snapshot.check_log()
-        return self.snapshot if alike else newest
+        pinned.check_log()  # another table may be there by now
+        return pinned if requires_same_columns else newest
 
 
 def pin_stream(options: Mapping[str, str]) -> PinnedStream:
-    """Raises the errors of stream_read_options and Snapshot.load."""
+    """Fix the columns of a stream when it is loaded. Raises the errors of stream_read_options and Snapshot.load."""
     parsed = stream_read_options(options)
     snapshot = Snapshot.load(parsed.batch.open_store())
     return PinnedStream(parsed, snapshot, None if parsed.tracking is None else look_up(parsed.tracking, snapshot))
 
 
 def make_stream_reader(pinned: PinnedStream, schema: StructType) -> DeltaStreamReader:
-    """schema: all columns of the stream, or those of the user's `.schema(...)`."""
+    """Return the reader of a stream. schema: all columns of the stream, or those of the user's `.schema(...)`."""
     return DeltaStreamReader(pinned, schema)
 
 
 class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The driver's side of a stream. Without its source it is the function of the stream's tasks."""
+    """The driver's side of a stream. Spark pickles it without its source and its lease into the tasks, which call only `read`."""
 
     def __init__(self, pinned: PinnedStream, schema: StructType) -> None:
         requested = from_spark_schema(schema)
@@ -132,7 +140,9 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         check_requested(output, requested)
         self._schema: pa.Schema = to_arrow_schema(schema)
         check_layout(delta_arrow_schema(output), self._schema)
+        # With the trigger availableNow, the version at which the query ends; None if it goes on.
         self._last_version: int | None = None
+        # Where the last batch ends that latestOffset planned; None before the first.
         self._place: StreamOffset | None = None
         self._lease: HeldLease | None = None
 
@@ -144,11 +154,13 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
     # ------------------------------------------------------------ offsets
 
     def initialOffset(self) -> dict[str, Any]:
-        return self._reading_from(self._driver.initial_offset(self._options.start)).to_json()
+        """Return where a new stream begins. Spark stores offsets as JSON in its checkpoint."""
+        return self._with_lease_from(self._driver.initial_offset(self._options.start)).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Spark passes it back to latestOffset, unless the trigger reads all available data. If both files and bytes are limited,
-        this one limit stands for both."""
+        """Return the limit of a batch. Spark passes it back to latestOffset, unless the trigger reads all available data. Spark's
+        limits are of files or of bytes: if the options limit both, the limit of files stands for both, and latestOffset takes the
+        real limits from the options."""
         limits = self._options.limits
         if limits.files is not None:
             return ReadMaxFiles(limits.files)
@@ -156,9 +168,10 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         return ReadMaxBytes(limits.bytes)
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
-        """Spark 4.1 calls it without a start: its own stream of a Python source has neither limits nor a start.
+        """Return where the next batch ends. start: where it begins. limit: only whether it is ReadAllAvailable matters.
 
-        Raises UnsupportedOperationError in that case."""
+        Raises UnsupportedOperationError without a start: Spark 4.1's own stream of a Python source has neither limits nor a
+        start."""
         if start is None:
             raise UnsupportedOperationError(
                 "A stream of Spark 4.1 does not tell a Python source where it goes on, unless a registered classic session reads "
@@ -166,11 +179,12 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
                 "Nothing was read."
             )
         limits = Limits() if isinstance(limit, ReadAllAvailable) else self._options.limits
-        begin = self._reading_from(StreamOffset.from_json(start))
+        begin = self._with_lease_from(StreamOffset.from_json(start))
         self._place = self._driver.admit(begin, limits, last_version=self._last_version)
         return self._place.to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:
+        """Note the newest version: commits after it do not belong to the query."""
         self._last_version = self._driver.newest_version()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -201,21 +215,25 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         raise ValueError(f"a stream's source has no call {call}")
 
     def commit(self, end: dict[str, Any]) -> None:
-        self._driver.commit(self._reading_from(StreamOffset.from_json(end)))
+        """Note that all batches up to this offset are done. If the last one ended before a change of the schema, the change is
+        recorded in the log of schemas, and SchemaMismatchError stops the query."""
+        self._driver.commit(self._with_lease_from(StreamOffset.from_json(end)))
 
     def stop(self) -> None:
         if self._lease is not None:
             self._lease.release()
 
-    def _reading_from(self, place: StreamOffset) -> StreamOffset:
-        """Return the position unchanged. If the options ask for it, a lease tells VACUUM which files the stream still reads.
+    def _with_lease_from(self, place: StreamOffset) -> StreamOffset:
+        """Move the stream's lease to this position, from which on the stream still reads files, and return the position
+        unchanged. Does nothing if the options ask for no lease. A lease tells VACUUM which files a reader still needs.
 
         In the initial state these are the files of the position's version. Later they are files that this version and newer ones
         add or change, so the lease covers the state before this version too.
         """
-        seconds, version = self._options.batch.lease_seconds, place.version if place.is_initial else max(0, place.version - 1)
+        seconds = self._options.batch.lease_seconds
         if seconds is None:
             return place
+        version = place.version if place.is_initial else max(0, place.version - 1)
         if self._lease is None:
             self._lease = HeldLease(Lease(self._options.batch.open_store(), version, seconds))
         else:
@@ -225,30 +243,34 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
     # ------------------------------------------------------------ batches
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """start: the rule's, or Spark's own. The tasks are read by the function of a reader for the columns that the rule
-        requests, or for all columns."""
+        """Return the tasks of a batch, which begins after `start` and ends with `end`.
+
+        start: an offset; or an offset together with the rule's request, which says which columns the batch needs
+        (parse_batch_start); or a call about offsets, whose answer is the message of the only partition (question_of)."""
         question = question_of(start)
         if question is not None:
             return [MessagePartition({ANSWER: self.answer(question.call, question.arguments)})]
         start, request = parse_batch_start(start)
         begin, until = StreamOffset.from_json(start), StreamOffset.from_json(end)
-        self._reading_from(begin.true_start(until))
+        self._with_lease_from(begin.true_start(until))
         message, native, state = {}, None, self._state
         if request is None:
             scan = self._driver.plan(begin, until)
         else:
             columns = from_spark_schema(request.columns)
-            scan, state = self._driver.plan(begin, until, columns, self._pushed(request)), self._driver.state(columns)
+            scan = self._driver.plan(begin, until, columns, self._predicate_of(request))
+            state = self._driver.state(columns)
             plan = self._plan_tasks(scan, request)
             message, native = plan_message(plan.message(), request.scan_id), plan.native
-        parts = partitions_of(scan, self._options.batch.session, message, native)
-        if scan.state != state:  # the readers of the tasks do not have the state of this scan
-            for part in parts:
-                part.state = scan.state
-        return parts
+        partitions = partitions_of(scan, self._options.batch.session, message, native)
+        # `state` is what the reader in the tasks has. If this scan needs another one, its partitions bring it.
+        if scan.state != state:
+            for partition in partitions:
+                partition.state = scan.state
+        return partitions
 
-    def _pushed(self, request: ScanRequest) -> Expression | None:
-        """Return the predicate of the request that may leave out rows; None for all rows."""
+    def _predicate_of(self, request: ScanRequest) -> Expression | None:
+        """Return the predicate by which the read may leave out rows; None if it must return all rows, as for a change feed."""
         options = self._options
         return request.predicate if options.batch.pruning and not options.change_feed else None
 
@@ -274,5 +296,5 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         return self._source
 
     def __getstate__(self) -> dict[str, Any]:
-        """Tasks get their files in their partition."""
+        """Leave out what only the driver needs: tasks get their files in their partition."""
         return {**self.__dict__, "_source": None, "_lease": None}

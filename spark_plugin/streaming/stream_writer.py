@@ -1,11 +1,11 @@
 """Streaming writes: `df.writeStream.format("pydelta")`, each batch one commit.
 
 For each batch Spark makes a new writer on the driver, sends it to the tasks, and commits with another writer in another
-process. So the first writer's decisions come back in the tasks' messages, and the last one decides nothing itself.
+process. So the plan of the first writer comes back in the tasks' messages, and the writer that commits plans nothing.
 
     DeltaStreamWriter.open (driver: plan_write) -> write (tasks: write_files) -> commit (driver, another process: commit_write)
 
-As in task_writer.py, tasks do not unpickle the plan.
+Tasks do not unpickle the plan, so that they need not import the modules that plan and commit.
 The commit records (query id, batch id) as a transaction: a batch that runs again after a failure changes nothing.
 Protocol: Transaction Identifiers.
 """
@@ -31,14 +31,15 @@ if TYPE_CHECKING:
     from delta_py.row_changes.write_plans import WritePlan
     from spark_plugin.options.write_options import WriteOptions
 
-# Values that Spark passes to every task of a stream, under Spark's names.
+# The local property in which Spark passes the query's id to every task of a stream.
 _QUERY_ID = "sql.streaming.queryId"
+# The module of Spark that runs in a process which commits.
 _COMMIT_WORKER = "pyspark.sql.worker.python_streaming_sink_runner"
 
 
 @dataclass(frozen=True)
 class BatchFiles(WriterCommitMessage):
-    """The files that one task wrote. plan: of the batch; the same in all its messages."""
+    """The files that one task wrote. plan: of the batch; the same in all its messages. query_id: of the stream, from Spark."""
 
     plan: PickledValue[WritePlan]
     query_id: str
@@ -55,7 +56,8 @@ class DeltaStreamWriter(PromptTask, DataSourceStreamArrowWriter):
 
     @classmethod
     def open(cls, options: WriteOptions, schema: StructType) -> Self:
-        """schema: of the stream. Raises, before any task runs, the errors that make the write impossible."""
+        """Make the writer of a batch. schema: of the stream. Raises, before any task runs, the errors that make the write
+        impossible."""
         if _COMMIT_WORKER in sys.modules:  # this process commits: the plan comes with the tasks' messages
             return cls(options, None)
         from delta_py.row_changes.write import plan_write
@@ -87,17 +89,19 @@ class DeltaStreamWriter(PromptTask, DataSourceStreamArrowWriter):
         publication.finish()  # Spark may end this process at any time
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Spark aborts a batch if tasks failed, and also if `commit` raised or its process died: see DeltaWriter.
+        """Delete the files of a batch whose tasks failed. Spark also aborts a batch if `commit` raised or its process died. Then
+        all tasks have returned their message, and the commit may exist, so nothing is deleted here.
 
         A task that fails deletes its own files. The plan identifies the files of killed tasks. The plan comes with the message of
         any task that completed; without such a message the files stay until VACUUM.
         """
         from delta_py.row_changes.write import abort_write
 
-        files, silent = _files(messages), sum(message is None for message in messages)
-        if files and silent:
+        files, missing_messages = _files(messages), sum(message is None for message in messages)
+        if files and missing_messages:
             plan = files[0].plan.open()
-            abort_write(plan.state.store, plan, stragglers=silent > 1)
+            # One message is missing because its task failed. The tasks of further missing ones may still be writing.
+            abort_write(plan.state.store, plan, stragglers=missing_messages > 1)
 
 
 def _files(messages: Sequence[WriterCommitMessage | None]) -> list[BatchFiles]:

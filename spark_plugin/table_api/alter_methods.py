@@ -28,8 +28,9 @@ from spark_plugin.spark_versions import resolvable_rule_text
 from spark_plugin.table_api.arguments import check_flag, check_text, wrong_type
 from spark_plugin.tasks.run_near_table import at_table
 
-_OF_NEW_COLUMNS = frozenset({"name", "dataType", "nullable", "comment", "default", "first", "after"})
-_OF_CHANGES = frozenset({"dataType", "nullable", "comment", "default", "dropDefault", "first", "after"})
+# What a dict can say about a new column, and about a change of a column.
+_NEW_COLUMN_KEYS = frozenset({"name", "dataType", "nullable", "comment", "default", "first", "after"})
+_CHANGE_KEYS = frozenset({"dataType", "nullable", "comment", "default", "dropDefault", "first", "after"})
 
 
 def new_columns(columns: Any) -> list[dict[str, Any]]:
@@ -40,15 +41,16 @@ def new_columns(columns: Any) -> list[dict[str, Any]]:
     if isinstance(columns, spark_types.StructType):
         return [_new_column(f.name, f, quoted=True) for f in columns.fields]
     column_list = columns if isinstance(columns, list | tuple) else [columns]
-    return [_column_of_user(column) for column in column_list]
+    return [_new_column_of_list(column) for column in column_list]
 
 
-def _column_of_user(column: Any) -> dict[str, Any]:
+def _new_column_of_list(column: Any) -> dict[str, Any]:
+    """Return the arguments for a StructField or a dict. Its name may be a path with dots, for a field in a struct."""
     if isinstance(column, spark_types.StructField):
         return _new_column(column.name, column)
     if not isinstance(column, dict):
         wrong_type("Columns must be DDL, a StructType, or a list of StructFields and dicts.", [column])
-    _check_keys(column, _OF_NEW_COLUMNS)
+    _check_keys(column, _NEW_COLUMN_KEYS)
     check_text(column.get("name"), "name")
     field = spark_types.StructField("column", _type_of(column.get("dataType")), column.get("nullable", True))
     arguments = {key: column[key] for key in ("comment", "default", "first", "after") if column.get(key) is not None}
@@ -56,7 +58,8 @@ def _column_of_user(column: Any) -> dict[str, Any]:
 
 
 def _new_column(name: str, field: spark_types.StructField, *, quoted: bool = False) -> dict[str, Any]:
-    """quoted: the name is one name, whatever characters it contains; otherwise dots in it separate the names of a path."""
+    """Return the arguments for one column. quoted: the name is one name, whatever characters it contains; otherwise dots in it
+    separate the names of a path."""
     return {"name": [name] if quoted else name, "schema": _schema_of(field)}
 
 
@@ -67,8 +70,9 @@ def column_changes(changes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, A
 
 
 def _change(name: Any, change: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments for the change of one column. Raises ValueError for a wrong name, key or value."""
     check_text(name, "name")
-    _check_keys(change, _OF_CHANGES)
+    _check_keys(change, _CHANGE_KEYS)
     arguments: dict[str, Any] = {"name": name}
     for key, value in change.items():
         if value is None:
@@ -94,7 +98,8 @@ def check_defaults(spark: Any, columns: list[dict[str, Any]]) -> list[dict[str, 
 
 
 def replaced_columns(columns: Any) -> str:
-    """Return the schema in JSON. columns: DDL, a StructType, or a list of StructFields."""
+    """Return the argument of the command replaceColumns: the new schema in JSON. columns: DDL, a StructType, or a list of
+    StructFields."""
     if isinstance(columns, str):
         columns = spark_types.StructType.fromDDL(columns)
     if isinstance(columns, list | tuple):
@@ -105,18 +110,20 @@ def replaced_columns(columns: Any) -> str:
 
 
 def _check_keys(entries: Mapping[str, Any], allowed_keys: frozenset[str]) -> None:
-    strange = sorted(entries.keys() - allowed_keys)
-    if strange:
-        raise ValueError(f"{', '.join(strange)}: of a column can be said {', '.join(sorted(allowed_keys))}.")
+    unknown_keys = sorted(entries.keys() - allowed_keys)
+    if unknown_keys:
+        raise ValueError(f"{', '.join(unknown_keys)}: of a column can be said {', '.join(sorted(allowed_keys))}.")
 
 
 def _type_of(type_argument: Any) -> spark_types.DataType:
+    """Return a type that the caller gave as DDL or as a DataType. Raises TypeError for anything else."""
     if not isinstance(type_argument, str | spark_types.DataType):
         wrong_type("Column data type must be str or DataType.", [type_argument])
     return spark_types.DataType.fromDDL(type_argument) if isinstance(type_argument, str) else type_argument
 
 
 def _schema_of(field: spark_types.StructField) -> str:
+    """Return a schema with only this field, in JSON: the commands take types in this form."""
     return json.dumps({"type": "struct", "fields": [field.jsonValue()]})
 
 
@@ -132,20 +139,21 @@ def add_constraint(spark: Any, table: TablePath, name: str, sql: str) -> None:
     zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
     with as_spark_raises():
         check_rule_text(spark, f"The constraint {name}", sql)
-        version, condition = at_table(spark, partial(_checkable, table.open_store(spark), name, sql, zone))
+        version, condition = at_table(spark, partial(_version_and_condition, table.open_store(spark), name, sql, zone))
     # A missing file may have rows that violate the condition, even if the session ignores missing files.
-    strict = {"versionAsOf": str(version), "ignoreMissingFiles": "false"}
-    rows = spark.read.format(FORMAT).options(**table.storage).options(**strict).load(table.url)
+    read_options = {"versionAsOf": str(version), "ignoreMissingFiles": "false"}
+    rows = spark.read.format(FORMAT).options(**table.storage).options(**read_options).load(table.url)
     with as_spark_raises():
-        resolvable = resolvable_rule_text(spark, condition)
+        resolvable_condition = resolvable_rule_text(spark, condition)
     # A row for which the condition is null violates it too.
-    broken = rows.where(~F.coalesce(F.expr(f"({resolvable})"), F.lit(False))).count()
-    arguments = {"name": name, "sql": sql, "version": version, "broken_rows": broken, "time_zone": zone}
+    broken_rows = rows.where(~F.coalesce(F.expr(f"({resolvable_condition})"), F.lit(False))).count()
+    arguments = {"name": name, "sql": sql, "version": version, "broken_rows": broken_rows, "time_zone": zone}
     run_command(spark, table, "addConstraint", arguments)
 
 
-def _checkable(store: ObjectStore, name: str, sql: str, time_zone: str) -> tuple[int, str]:
-    """Return the newest version, and the condition for Spark: if possible, without functions of the session."""
+def _version_and_condition(store: ObjectStore, name: str, sql: str, time_zone: str) -> tuple[int, str]:
+    """Return the newest version, and the condition for Spark: if possible, without functions of the session. Raises the errors of
+    a constraint that the table cannot get."""
     snapshot = Snapshot.load(store)
     rule = RowRule("check", name, sql)
     check_new_constraint(snapshot.config, rule, time_zone)

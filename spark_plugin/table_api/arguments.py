@@ -1,6 +1,7 @@
 """Checks of the arguments of delta.tables: a wrong type is a TypeError or ValueError before the table is looked at.
 
-Code written against delta-spark relies on which of the two it is, and on how the messages begin.
+Code written against delta-spark relies on which of the two it is, and on how the messages begin. `name` is always what the
+message calls the argument.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ def check_rules(spark: Any, columns: Iterable[StructField], properties: Mapping[
 
 
 def wrong_type(message: str, values: Iterable[Any]) -> NoReturn:
+    """Raise a TypeError that names the values and their types."""
     raise TypeError(message + "".join(f" Found {item!r} of type {type(item)}." for item in values))
 
 
@@ -67,7 +69,8 @@ def as_condition(condition: Any, name: str = "'condition'") -> Column | None:
 
 
 def as_assignments(new_values: Any, name: str) -> dict[str, Column]:
-    """Return column names and their new values. name: of the argument, for messages."""
+    """Return the new values as Columns, by column name. new_values: a dict of names to Columns or SQL. name: of the argument, for
+    messages."""
     if new_values is None:
         raise ValueError(f"{name} cannot be None")
     if not isinstance(new_values, dict):
@@ -81,14 +84,15 @@ def as_assignments(new_values: Any, name: str) -> dict[str, Column]:
                 f"Values of dict in {name} must contain only Spark SQL Columns or strings (expressions in SQL), found {value!r} "
                 f"of {type(value)}"
             )
-        condition = as_condition(value)
-        assert condition is not None
-        assignments[column] = condition
+        expression = as_condition(value)
+        assert expression is not None
+        assignments[column] = expression
     return assignments
 
 
 def names_of(columns: tuple[Any, ...], what: str) -> list[str]:
-    """Return names that were passed one by one, or as one list or tuple."""
+    """Return names that were passed one by one, or as one list or tuple. what: the kind of name, for the error about a name that
+    is no text."""
     names = columns[0] if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
     for name in names:
         if not isinstance(name, str):

@@ -38,27 +38,29 @@ if TYPE_CHECKING:
 
 _COLLECT_STATS = "spark.databricks.delta.stats.collect"
 _PARQUET = "parquet"
-_OF_HIVE = "transient_lastDdlTime"
+_HIVE_PROPERTY = "transient_lastDdlTime"  # Hive's catalog sets it; it is no property of the user
 
 
 def convert_identifier(
     spark: SparkSession, identifier: str, partition_schema: str | StructType | None, *, collect_stats: bool = True
 ) -> Place:
-    """collect_stats: collect statistics if the session wants them.
+    """Convert Parquet files to a Delta table, and return where it is. identifier: parquet.`/path`, or the name of a table of the
+    catalog. partition_schema: the partition columns of the directories. collect_stats: collect statistics if the session wants
+    them.
 
     Raises the same as delta_py's convert; InvalidOptionError and UnsupportedOperationError for a source that is no parquet table,
     TableNotFoundError for a name that the catalog does not have.
     """
-    partitions = _partitions(partition_schema)
-    named = catalog.format_and_path(identifier)
-    if named is None:
+    partitions = _partition_columns(partition_schema)
+    format_and_path = catalog.format_and_path(identifier)
+    if format_and_path is None:
         return _convert_name(spark, identifier, partitions, collect_stats)
-    provider, path = named
+    provider, path = format_and_path
     if catalog.path_in_name(identifier) is not None:  # a Delta table already; opening it reports an error if it is none
         return Place(path)
     if provider != _PARQUET:
         raise _no_parquet(identifier, provider)
-    source = _at_path(spark, path, partitions, _defaults(spark), collect_stats=collect_stats)
+    source = _files_at_path(spark, path, partitions, _default_properties(spark), collect_stats=collect_stats)
     run_convert(spark, source)
     return Place(source.place.url)
 
@@ -69,26 +71,29 @@ def parquet_source(spark: SparkSession, identifier: str, partition_schema: str |
 
     Raises UnsupportedOperationError (DELTA_CLONE_UNSUPPORTED_SOURCE) for other formats and for views; InvalidOptionError for a
     partition schema that is not the catalog's."""
-    partitions = _partitions(partition_schema)
-    named = catalog.format_and_path(identifier)
-    if named is not None:
+    partitions = _partition_columns(partition_schema)
+    format_and_path = catalog.format_and_path(identifier)
+    if format_and_path is not None:
         if catalog.path_in_name(identifier) is not None:
             return None
-        if named[0] != _PARQUET:
-            raise _no_clone(identifier, named[0])
-        return _at_path(spark, named[1], partitions, {})
+        provider, path = format_and_path
+        if provider != _PARQUET:
+            raise _no_clone(identifier, provider)
+        return _files_at_path(spark, path, partitions, {})
     try:
         entry = catalog.find(spark, identifier)
     except (InvalidOptionError, UnsupportedOperationError, PySparkException):  # no name of the session catalog
         return None
-    return None if entry is None or entry.is_delta else _in_catalog(spark, entry, partitions, {}, _no_clone)
+    return None if entry is None or entry.is_delta else _files_of_entry(spark, entry, partitions, {}, _no_clone)
 
 
 def _no_clone(name: str, kind: str) -> UnsupportedOperationError:
+    """Return the error about a source that cannot be cloned. kind: its format; empty for a view."""
     return unsupported_source(name, kind or "View", "Read it with spark.read or spark.table, and write a new table.")
 
 
-def _partitions(ddl_or_type: str | StructType | None) -> StructType | None:
+def _partition_columns(ddl_or_type: str | StructType | None) -> StructType | None:
+    """Return the caller's partition columns as a table stores them; None if the caller names none."""
     schema = StructType.fromDDL(ddl_or_type) if isinstance(ddl_or_type, str) else ddl_or_type
     if schema is None:
         return None
@@ -97,12 +102,12 @@ def _partitions(ddl_or_type: str | StructType | None) -> StructType | None:
     return StructType([stored_field(f) for f in schema.fields])
 
 
-def _defaults(spark: SparkSession) -> Mapping[str, str]:
+def _default_properties(spark: SparkSession) -> Mapping[str, str]:
     """Return the session's default properties of new tables."""
     return property_defaults(default_settings(spark))
 
 
-def _at_path(
+def _files_at_path(
     spark: SparkSession,
     path: str,
     partitions: StructType | None,
@@ -110,16 +115,17 @@ def _at_path(
     *,
     collect_stats: bool = True,
     configuration: Mapping[str, str] | None = None,
-    **more: Any,
+    **request_fields: Any,
 ) -> ParquetSource:
     """Return the Parquet files of a directory, as the table that they become. partitions: the columns in the names of
-    directories. defaults: properties that `configuration` does not set. more: other fields of ConvertRequest."""
+    directories. configuration: table properties. defaults: properties that `configuration` does not set. request_fields: other
+    fields of ConvertRequest."""
     request = ConvertRequest(
         None if partitions is None else from_spark_schema(partitions),
         collect_stats=collect_stats and is_on(spark, _COLLECT_STATS),
         configuration=with_defaults(configuration or {}, defaults),
         time_zone=conf(spark, "spark.sql.session.timeZone") or "UTC",
-        **more,
+        **request_fields,
     )
     return ParquetSource(TablePath(local_path(path)), request)
 
@@ -165,7 +171,7 @@ def _convert_name(spark: SparkSession, name: str, partitions: StructType | None,
         )
     if entry.is_delta:
         return find_table(spark, name)
-    source = _in_catalog(spark, entry, partitions, _defaults(spark), _no_parquet, collect_stats=collect_stats)
+    source = _files_of_entry(spark, entry, partitions, _default_properties(spark), _no_parquet, collect_stats=collect_stats)
     path = source.place.url
     if not entry.external:
         raise UnsupportedOperationError(
@@ -180,7 +186,7 @@ def _convert_name(spark: SparkSession, name: str, partitions: StructType | None,
     return Place(path, name)
 
 
-def _in_catalog(
+def _files_of_entry(
     spark: SparkSession,
     entry: Entry,
     partitions: StructType | None,
@@ -189,9 +195,9 @@ def _in_catalog(
     *,
     collect_stats: bool = True,
 ) -> ParquetSource:
-    """Return the files of a parquet table. partitions: the caller's partition columns, which must be those of the catalog.
-    defaults: properties that the table itself does not set. refusal: the error for another format by its name, empty for a
-    view."""
+    """Return the files of a parquet table of the catalog. partitions: the caller's partition columns, which must be those of the
+    catalog. defaults: properties that the table itself does not set. refusal: makes the error for an entry that is no parquet
+    table, from its name and its format, which is empty for a view."""
     name = entry.name
     if entry.provider != _PARQUET:
         raise refusal(name, entry.provider)
@@ -201,42 +207,45 @@ def _in_catalog(
             "parquet.`/path`.",
             table=name,
         )
-    in_catalog = _catalog_partitions(spark, name)
-    if partitions is not None and _plain(partitions) != _plain(in_catalog):
+    catalog_schema = _catalog_partition_columns(spark, name)
+    if partitions is not None and _names_and_types(partitions) != _names_and_types(catalog_schema):
         raise InvalidOptionError(
-            f"The catalog partitions {name} by '{in_catalog.simpleString()}', and not by '{partitions.simpleString()}'. Nothing "
-            "was changed. Leave the partition schema out.",
+            f"The catalog partitions {name} by '{catalog_schema.simpleString()}', and not by '{partitions.simpleString()}'. "
+            "Nothing was changed. Leave the partition schema out.",
             error_class="DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER",
             sql_state="KD009",
             table=name,
         )
-    return _at_path(
+    return _files_at_path(
         spark,
         entry.path,
-        in_catalog,
+        catalog_schema,
         defaults,
         collect_stats=collect_stats,
-        configuration=_properties(spark, name),
+        configuration=_table_properties(spark, name),
         catalog_table=catalog.full_name(spark, name),
-        catalog_partitions=_directories(spark, name) if entry.tracks_partitions and in_catalog.fields else None,
+        catalog_partitions=_catalog_partitions(spark, name) if entry.tracks_partitions and catalog_schema.fields else None,
     )
 
 
-def _catalog_partitions(spark: SparkSession, name: str) -> StructType:
+def _catalog_partition_columns(spark: SparkSession, name: str) -> StructType:
+    """Return the partition columns that the catalog has for a table."""
     columns = [column for column in spark.catalog.listColumns(name) if column.isPartition]
     return StructType([stored_field(StructField(column.name, DataType.fromDDL(column.dataType))) for column in columns])
 
 
-def _plain(schema: StructType) -> list[tuple[str, str]]:
+def _names_and_types(schema: StructType) -> list[tuple[str, str]]:
+    """Return what must be equal in two lists of partition columns: each column's name in lower case, and its type."""
     return [(f.name.lower(), f.dataType.simpleString()) for f in schema.fields]
 
 
-def _properties(spark: SparkSession, name: str) -> dict[str, str]:
+def _table_properties(spark: SparkSession, name: str) -> dict[str, str]:
+    """Return the user's properties of a table of the catalog."""
     rows = spark.sql(f"SHOW TBLPROPERTIES {catalog.quoted_name(name)}").collect()
-    return {str(row[0]): str(row[1]) for row in rows if row[0] != _OF_HIVE}
+    return {str(row[0]): str(row[1]) for row in rows if row[0] != _HIVE_PROPERTY}
 
 
-def _directories(spark: SparkSession, name: str) -> tuple[str, ...]:
-    """Return the partitions that the catalog has of a table, such as `day=2024-05-01/hour=3`."""
+def _catalog_partitions(spark: SparkSession, name: str) -> tuple[str, ...]:
+    """Return the partitions that the catalog has of a table, each as a directory such as `day=2024-05-01/hour=3`."""
     rows = spark.sql(f"SHOW PARTITIONS {catalog.quoted_name(name)}").collect()
     return tuple(str(row[0]) for row in rows)

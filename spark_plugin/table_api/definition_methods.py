@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class DefinitionMethods:
-    """What DeltaTable inherits."""
+    """The methods of DeltaTable that change the definition of a table."""
 
     _spark: SparkSession
     _table: TablePath
@@ -140,6 +140,7 @@ class DefinitionMethods:
         self._alter("dropConstraint", {"name": name, "if_exists": ifExists})
 
     def _alter(self, command: str, arguments: Mapping[str, Any]) -> None:
+        """Run a command that changes columns or constraints, and then give the table's name in the catalog the new columns."""
         run_command(self._spark, self._table, command, arguments)
         refresh_name(self._spark, self._table.name)
 

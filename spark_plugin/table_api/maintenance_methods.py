@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class MaintenanceMethods:
-    """What DeltaTable inherits."""
+    """The methods of DeltaTable that maintain a table."""
 
     _spark: SparkSession
     _table: TablePath
@@ -35,9 +35,9 @@ class MaintenanceMethods:
         return DeltaReorgBuilder(self._spark, self._table)
 
     def layout(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """How well each column lets queries skip files: column, type, files, with_bounds (files with a minimum and a maximum),
-        point_share and range_share (the share of files that a query for one value, or for a tenth of the values, reads on
-        average; null if unknown), queries (of this session, classic only, that filtered by it), advice (or null).
+        """Return how well each column lets queries skip files: column, type, files, with_bounds (files with a minimum and a
+        maximum), point_share and range_share (the share of files that a query for one value, or for a tenth of the values, reads
+        on average; null if unknown), queries (of this session, classic only, that filtered by it), advice (or null).
 
         cols: names, with dots for nested columns; without arguments all columns that may have statistics. Raises
         SchemaMismatchError.
@@ -74,7 +74,7 @@ class MaintenanceMethods:
         spark.databricks.delta.retentionDurationCheck.enabled is false; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) if
         commits that lite must read no longer exist.
         """
-        hours, aside_hours = (None if value is None else float(value) for value in (retentionHours, quarantineHours))
+        hours, quarantine_hours = (None if value is None else float(value) for value in (retentionHours, quarantineHours))
         check_flag(dryRun, "dryRun")
         check_flag(quarantine, "quarantine")
         for version in keepVersions:
@@ -82,7 +82,9 @@ class MaintenanceMethods:
         for flag, name in ((lite, "lite"), (keepClones, "keepClones")):
             if flag is not None:
                 check_flag(flag, name)
-        request = VacuumRequest(hours, keep_versions=tuple(keepVersions), quarantine=quarantine, quarantine_hours=aside_hours)
+        request = VacuumRequest(
+            hours, keep_versions=tuple(keepVersions), quarantine=quarantine, quarantine_hours=quarantine_hours
+        )
         return run_vacuum(
             self._spark, self._table, request, dry_run=dryRun, lite=lite, keep_clones=keepClones, inventory=inventory
         )
@@ -108,7 +110,7 @@ class MaintenanceMethods:
         return run_fsck(self._spark, self._table, dry_run=dryRun, allow_data_loss=allowDataLoss, check_data=checkData)
 
     def report(self, *, vacuum: bool = False, checkLog: bool = True) -> Report:
-        """A report on the table's newest version: commits, files, skipping, partitions, deleted rows, log, and what to do.
+        """Return a report on the table's newest version: commits, files, skipping, partitions, deleted rows, log, and what to do.
         `.write(path)` writes it as one HTML page, on the machine of this process; `.facts` are the numbers; a notebook displays
         it. delta.tables has no such method.
 

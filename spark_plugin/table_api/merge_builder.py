@@ -23,7 +23,8 @@ _RESULT = "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows b
 
 @dataclass(frozen=True)
 class DeltaMergeBuilder:
-    """Builds a MERGE; made by DeltaTable.merge. table, alias: of the target."""
+    """Builds a MERGE; made by DeltaTable.merge. table, alias: of the target. clauses: in the order of the calls; the first that
+    applies to a row changes it. schema_evolution: columns that only the source has are added to the table."""
 
     spark: SparkSession
     table: TablePath
@@ -34,27 +35,28 @@ class DeltaMergeBuilder:
     schema_evolution: bool = False
 
     def whenMatchedUpdate(self, condition: Any = None, set: Any = None) -> DeltaMergeBuilder:
-        """Raises ValueError if `set` is left out, TypeError for anything but a dict of names to Columns or SQL."""
-        return self._with("matched", "update", condition, as_assignments(set, "'set' in whenMatchedUpdate"))
+        """Update a matched row. set: a dict of column names to Columns or SQL. Raises ValueError if `set` is left out, TypeError
+        for anything but such a dict."""
+        return self._with_clause("matched", "update", condition, as_assignments(set, "'set' in whenMatchedUpdate"))
 
     def whenMatchedUpdateAll(self, condition: Any = None) -> DeltaMergeBuilder:
-        return self._with("matched", "update", condition)
+        return self._with_clause("matched", "update", condition)
 
     def whenMatchedDelete(self, condition: Any = None) -> DeltaMergeBuilder:
-        return self._with("matched", "delete", condition)
+        return self._with_clause("matched", "delete", condition)
 
     def whenNotMatchedInsert(self, condition: Any = None, values: Any = None) -> DeltaMergeBuilder:
-        return self._with("not matched", "insert", condition, as_assignments(values, "'values' in whenNotMatchedInsert"))
+        return self._with_clause("not matched", "insert", condition, as_assignments(values, "'values' in whenNotMatchedInsert"))
 
     def whenNotMatchedInsertAll(self, condition: Any = None) -> DeltaMergeBuilder:
-        return self._with("not matched", "insert", condition)
+        return self._with_clause("not matched", "insert", condition)
 
     def whenNotMatchedBySourceUpdate(self, condition: Any = None, set: Any = None) -> DeltaMergeBuilder:
         assignments = as_assignments(set, "'set' in whenNotMatchedBySourceUpdate")
-        return self._with("not matched by source", "update", condition, assignments)
+        return self._with_clause("not matched by source", "update", condition, assignments)
 
     def whenNotMatchedBySourceDelete(self, condition: Any = None) -> DeltaMergeBuilder:
-        return self._with("not matched by source", "delete", condition)
+        return self._with_clause("not matched by source", "delete", condition)
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:
         """Add columns to the table that only the source has."""
@@ -85,7 +87,7 @@ class DeltaMergeBuilder:
         updated, deleted, inserted = (metrics.get(f"numTargetRows{name}", 0) for name in ("Updated", "Deleted", "Inserted"))
         return self.spark.createDataFrame([(updated + deleted + inserted, updated, deleted, inserted)], _RESULT)
 
-    def _with(
+    def _with_clause(
         self, kind: Kind, action: Action, condition: Any, assignments: Mapping[str, Column] | None = None
     ) -> DeltaMergeBuilder:
         clause = Clause(kind, action, as_condition(condition), assignments)

@@ -21,7 +21,8 @@ def run_with_retries(operation: Callable[[], T], retries: Any, *, sleep: Callabl
 
     operation: starts from the newest version of the table each time, and leaves nothing when it fails. Other errors are not
     caught: after CommitOutcomeUnknownError a second run might do the work twice.
-    The waits between runs are those of Backoff, so that writers that conflicted once do not conflict again.
+    The waits between runs are those of Backoff, so that writers that conflicted once do not conflict again. sleep: waits this
+    many seconds; tests replace it.
     Raises InvalidOptionError, before the first run, if retries is not a number of at least 0.
     """
     if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
@@ -33,7 +34,7 @@ def run_with_retries(operation: Callable[[], T], retries: Any, *, sleep: Callabl
         try:
             return operation()
         except DeltaConcurrentModificationException as error:
-            wait = _BACKOFF.wait_seconds(attempt)
-            _log.info("run again in %.2f s, %d of %d: %s", wait, attempt + 1, retries, error)
-            sleep(wait)
-    return operation()
+            wait_seconds = _BACKOFF.wait_seconds(attempt)
+            _log.info("run again in %.2f s, %d of %d: %s", wait_seconds, attempt + 1, retries, error)
+            sleep(wait_seconds)
+    return operation()  # the last run: its conflict is the caller's error

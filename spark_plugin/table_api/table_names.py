@@ -30,7 +30,8 @@ class Place:
 
 
 def find_table(spark: Any, name: str) -> Place:
-    """Return the table of a name: one that pydelta or delta-spark entered.
+    """Return where the table of a name is: one that pydelta or delta-spark entered into the catalog, or a path such as
+    delta.`/path`.
 
     Raises TableNotFoundError (DELTA_MISSING_DELTA_TABLE), UnsupportedOperationError for a name that stands for an older
     version."""
@@ -56,6 +57,7 @@ def refresh_name(spark: Any, name: str | None) -> None:
 
 
 def _refresh(spark: Any, entry: Entry) -> None:
+    """Update the entry's columns in the catalog, and the rows of the table that Spark has cached."""
     catalog.refresh(spark, entry)
     refresh_cached(spark, entry.name)
 
@@ -65,8 +67,8 @@ def _refresh(spark: Any, entry: Entry) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Cloned:
-    """metrics: of the commit, by delta-spark's names; None for a shallow clone of a table over Spark Connect, which returns
-    nothing."""
+    """A clone that was made. metrics: of its commit, by delta-spark's names; None for a shallow clone of a table over Spark
+    Connect, which returns nothing."""
 
     place: Place
     metrics: Mapping[str, int] | None
@@ -94,9 +96,9 @@ def clone_table(
             sql_state="42613",
         )
 
-    _refuse_in_unity(source, path, is_shallow=is_shallow)
+    _refuse_unity_catalog(source, path, is_shallow=is_shallow)
 
-    def make(path: str) -> Mapping[str, int] | None:
+    def make_clone(path: str) -> Mapping[str, int] | None:
         """Make the clone at the path. Returns the metrics of its commit, as in Cloned."""
         place = TablePath(path, storage)
         if isinstance(source, ParquetSource):
@@ -109,10 +111,10 @@ def clone_table(
             refresh_cached(spark, None, path)
         return None if result is None else result["metrics"]
 
-    origin = source.place if isinstance(source, ParquetSource) else source
-    storage = {**storage_settings(spark, origin.url), **origin.storage}
+    source_place = source.place if isinstance(source, ParquetSource) else source
+    storage = {**storage_settings(spark, source_place.url), **source_place.storage}
     if path is not None:
-        return Cloned(Place(path), make(path))
+        return Cloned(Place(path), make_clone(path))
     entry = catalog.find_stored(spark, target)
     if entry is not None and not arguments["replace_table"]:
         raise catalog.name_exists_error(entry)
@@ -120,7 +122,7 @@ def clone_table(
     if entry is not None and location is not None and local_path(location) != local_path(path):
         raise location_mismatch(entry, location)
     managed = entry is None and location is None and catalog.may_be_managed(spark, path)
-    metrics = make(path)
+    metrics = make_clone(path)
     if entry is None:
         catalog.enter_new(spark, target, path, None, managed=managed)
     else:
@@ -128,17 +130,19 @@ def clone_table(
     return Cloned(Place(path, target), metrics)
 
 
-def _refuse_in_unity(source: TablePath | ParquetSource, path: str | None, *, is_shallow: bool) -> None:
-    """A clone of files would need the credentials of two tables, and the catalog demands properties of a managed table."""
-    is_source = isinstance(source, TablePath) and is_name_in_catalog(source.url)
-    if (path is not None and is_name_in_catalog(path)) or (is_source and is_shallow):
+def _refuse_unity_catalog(source: TablePath | ParquetSource, path: str | None, *, is_shallow: bool) -> None:
+    """Raise UnsupportedOperationError for a clone that becomes a table of Unity Catalog, which demands properties of a managed
+    table, and for a shallow clone of such a table, because its reader would need the credentials of two tables."""
+    is_unity = isinstance(source, TablePath) and is_name_in_catalog(source.url)
+    if (path is not None and is_name_in_catalog(path)) or (is_unity and is_shallow):
         raise UnsupportedOperationError(
-            f"{'Shallow clones of' if is_source and is_shallow else 'Clones as'} tables of Unity Catalog are not supported. "
+            f"{'Shallow clones of' if is_unity and is_shallow else 'Clones as'} tables of Unity Catalog are not supported. "
             "Nothing was changed. Write the rows to a new table by CREATE TABLE ... AS SELECT."
         )
 
 
 def location_mismatch(entry: Entry, location: str) -> InvalidOptionError:
+    """Return the error about a location that is not that of the table in the catalog."""
     return InvalidOptionError(
         f"Table {entry.name} is at {entry.path} and not at {location}; nothing was changed. Leave the location out.",
         error_class="DELTA_TABLE_LOCATION_MISMATCH",
@@ -158,14 +162,15 @@ def build_table(spark: Any, request: TableRequest) -> Place:
     request = _with_path(spark, request)
     if request.name is None:
         assert request.location is not None
-        _run(spark, request, request.location, join=False)
+        _run_build(spark, request, request.location, join=False)
         return Place(request.location)
     entry = catalog.find_stored(spark, request.name)
     return _build_new(spark, request, request.name) if entry is None else _build_over(spark, request, entry)
 
 
 def _with_path(spark: Any, request: TableRequest) -> TableRequest:
-    """Move a name that is a path to the location."""
+    """Return the request with a path as its location if its name is that path. Raises InvalidOptionError for a request that has
+    neither a name nor a location."""
     path = None if request.name is None else path_of_name(spark, request.name, request.location)
     if path is not None:
         return replace(request, name=None, location=path)
@@ -192,6 +197,7 @@ def path_of_name(spark: Any, name: str, location: str | None) -> str | None:
 
 
 def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
+    """Make the table of a request whose name the catalog does not have, and enter the name."""
     if request.mode == "replace":
         raise TableNotFoundError(
             f"The table {name} cannot be replaced: it cannot be found in the catalog. Create it with create() or "
@@ -206,7 +212,7 @@ def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
     mode = "create" if request.mode == "createIfNotExists" else request.mode
     managed = request.location is None and catalog.may_be_managed(spark, path)
     try:
-        _run(spark, replace(request, mode=mode), path, join=request.location is not None)
+        _run_build(spark, replace(request, mode=mode), path, join=request.location is not None)
     except TableAlreadyExistsError as error:
         raise catalog.path_exists_error(name, path) from error
     catalog.enter_new(spark, name, path, request.provider, managed=managed)
@@ -222,12 +228,13 @@ def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
     path = entry.writable_path()
     if request.location is not None and catalog.new_table_path(spark, entry.name, local_path(request.location)) != path:
         raise location_mismatch(entry, request.location)
-    _run(spark, request, path, join=False)
+    _run_build(spark, request, path, join=False)
     _refresh(spark, entry)
     return Place(path, entry.name)
 
 
-def _run(spark: Any, request: TableRequest, path: str, *, join: bool) -> None:
-    """join: with mode create, accept an existing table at the path that has the same definition."""
+def _run_build(spark: Any, request: TableRequest, path: str, *, join: bool) -> None:
+    """Run the command buildTable at a path. join: with mode create, accept an existing table at the path that has the same
+    definition."""
     defaults = property_defaults(default_settings(spark))
     run_command(spark, TablePath(path), "buildTable", {**request.arguments(), "join": join, "defaults": defaults})

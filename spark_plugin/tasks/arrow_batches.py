@@ -1,8 +1,8 @@
 """How Spark cuts the rows of a write into Arrow batches.
 
-Spark weighs the batch that it fills after every row, to keep it below spark.sql.execution.arrow.maxBytesPerBatch; that
-takes more than half of a write's time (8 million rows of 10 columns: 8.9 s with it, 4.1 s without, in the JVM alone,
-Spark 4.3). Rows of numbers, times and texts need no weighing if a batch has few rows.
+After every row Spark computes the bytes of the batch that it fills ("weighs" it), to keep it below
+spark.sql.execution.arrow.maxBytesPerBatch; that takes more than half of a write's time (8 million rows of 10 columns: 8.9 s with
+it, 4.1 s without, in the JVM alone, Spark 4.3). Rows of numbers, times and texts need no weighing if a batch has few rows.
 
 Tasks read the size from the local properties of their job. Spark copies the session's settings into these properties. So this
 module sets the size there, for the jobs of one thread. The session's settings, which its other queries and the user share, are
@@ -34,7 +34,7 @@ _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _UNWEIGHED = str(2**31 - 1)  # with this value Spark does not weigh
 _FIXED_WIDTH = (BooleanType, DateType, DecimalType, NumericType, TimestampNTZType, TimestampType)
-_ROWS_WITH_TEXTS = 2048
+_ROWS_WITH_TEXTS = 2048  # the most rows of a batch with texts
 
 
 def _leaf_types(kind: DataType) -> Iterator[DataType]:
@@ -48,8 +48,9 @@ def _leaf_types(kind: DataType) -> Iterator[DataType]:
 
 @contextmanager
 def unweighed(spark: Any, schema: StructType) -> Iterator[None]:
-    """Turn weighing off for jobs that this thread starts inside, if all columns are of such types and the user has set no
-    size. Does nothing over Spark Connect, nor if Py4J does not give each Python thread its own thread in the JVM."""
+    """Turn weighing off for jobs that this thread starts inside the block, if all columns are numbers, times or texts and the
+    user has set no size. Does nothing over Spark Connect, nor if Py4J does not give each Python thread its own thread in the
+    JVM."""
     adapter = adapter_of(spark)
     properties = _properties(schema) if adapter.has_local_properties() else {}
     settings = adapter.settings() if properties else {}

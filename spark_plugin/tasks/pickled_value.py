@@ -20,5 +20,6 @@ class PickledValue(Generic[T]):
         return cls(pickle.dumps(value))
 
     def open(self) -> T:
+        """Unpickle the value."""
         value: T = pickle.loads(self.pickled)
         return value

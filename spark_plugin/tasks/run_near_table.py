@@ -29,15 +29,17 @@ from spark_plugin.tasks.task_progress import watched
 A = TypeVar("A")
 T = TypeVar("T")
 
+# How often `abandon` deletes files, and how long it waits after each time; and how often if it cannot see whether tasks still
+# run.
 _ABANDON_ROUNDS, _ABANDON_WAIT_SECONDS = 8, 0.5
-_BLIND_ROUNDS = 3  # if nobody can see whether tasks still run
+_BLIND_ABANDON_ROUNDS = 3
 
 _log = logging.getLogger("pydelta")
 
 _VALUE = "value"
 # A schema as text would need a call to the server.
 _ITEM_SCHEMA = StructType([StructField(_VALUE, BinaryType())])
-_ANSWERED = StructType([StructField(_VALUE, StringType())])
+_ANSWER_SCHEMA = StructType([StructField(_VALUE, StringType())])
 
 
 def at_table(spark: Any, step: Callable[[], T], *, once: bool = False) -> T:
@@ -56,7 +58,8 @@ def at_table(spark: Any, step: Callable[[], T], *, once: bool = False) -> T:
 
 
 def each_in_task(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list[T]:
-    """Return `work` of each item, computed in tasks: for Spark Connect, which has no jobs except those of DataFrames."""
+    """Return the result of `work` for each item, in order, computed in tasks. It is for Spark Connect, which has no jobs except
+    those of DataFrames: the items are the rows of a DataFrame. Results are of the classes that task_answers.py lists."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -64,11 +67,12 @@ def each_in_task(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list
                 yield pa.record_batch({_VALUE: pa.array([to_text(work(pickle.loads(item)))], pa.string())})
 
     frame = spark.createDataFrame([(bytearray(pickle.dumps(item)),) for item in items], _ITEM_SCHEMA)
-    return [from_text(row[_VALUE]) for row in frame.mapInArrow(run, _ANSWERED).collect()]
+    return [from_text(row[_VALUE]) for row in frame.mapInArrow(run, _ANSWER_SCHEMA).collect()]
 
 
 def in_tasks(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list[T]:
-    """Return `work` of each item, each in its own task. Over Spark Connect the same as each_in_task."""
+    """Return the result of `work` for each item, in order. Each item has its own task; over Spark Connect the server divides the
+    items among tasks (each_in_task)."""
     if not items:
         return []
     with watched(spark, len(items)):
@@ -79,7 +83,8 @@ def in_tasks(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list[T]:
 
 
 def tasks_worth_while(spark: Any) -> int:
-    """Return how many tasks a job should have at least. A Spark Connect server does not say how many cores it has."""
+    """Return how many tasks a job should have at least: Spark's default number. A Spark Connect server does not tell this
+    number; then settings decide, or it is 8."""
     parallelism = adapter_of(spark).default_parallelism()
     if parallelism is not None:
         return parallelism
@@ -113,17 +118,17 @@ def abandon(spark: Any, abort: Callable[[], Any]) -> None:
     """Delete the files that the tasks of an operation wrote, by calling `abort`. Call it again while tasks are running, because
     Spark ends those of a failed job a little later. Spark Connect does not show whether tasks are running."""
     adapter = adapter_of(spark)
-    for _ in range(_ABANDON_ROUNDS if adapter.shows_tasks else _BLIND_ROUNDS):
-        may_write = adapter.may_run_tasks()  # a task of a failed job
+    for _ in range(_ABANDON_ROUNDS if adapter.shows_tasks else _BLIND_ABANDON_ROUNDS):
+        may_still_write = adapter.may_run_tasks()  # asked before the deletion: such a task may write after it
         clean_up(spark, abort)
-        if not may_write:
+        if not may_still_write:
             return
         time.sleep(_ABANDON_WAIT_SECONDS)
 
 
 def clean_up(spark: Any, step: Callable[[], Any]) -> None:
-    """Run the step. Over Spark Connect it may fail together with the session; that must not hide an error already being
-    raised."""
+    """Run a step that deletes files, where the table is. Over Spark Connect it may fail, because the session has failed. This is
+    only logged, because it must not hide the error for which the files are deleted."""
     try:
         at_table(spark, step)
     except PySparkException as error:

@@ -105,7 +105,8 @@ class Failure:
 
 
 def _packed_error(error: Exception) -> dict[str, Any]:
-    """An error as JSON: the names of its classes, and its fields."""
+    """Return an error as JSON: `classes`, the names of its class and its base classes, and its fields, which depend on the kind
+    of error: a DeltaError, an OSError, or any other."""
     names = [cls.__name__ for cls in type(error).__mro__ if issubclass(cls, Exception)]
     fields: dict[str, Any] = {"text": str(error)}
     if isinstance(error, DeltaError):
@@ -123,6 +124,7 @@ def _packed_error(error: Exception) -> dict[str, Any]:
 
 
 def _packed_or_text(value: Any) -> Any:
+    """Return a fact of an error as JSON; its text if no answer may contain its class."""
     try:
         return _packed(value)
     except TypeError:
@@ -130,12 +132,13 @@ def _packed_or_text(value: Any) -> Any:
 
 
 def _unpacked_error(value: Mapping[str, Any]) -> Exception:
-    """The error of _packed_error, of the nearest class that this process knows."""
+    """Return the error that _packed_error converted. A DeltaError gets the nearest of its classes that this process knows; an
+    error of any other kind except OSError becomes a RuntimeError."""
     if "message" in value:
         error_classes = {cls.__name__: cls for cls in _classes_from(DeltaError)}
-        nearest, *_ = (error_classes[name] for name in value["classes"] if name in error_classes)
+        nearest_class, *_ = (error_classes[name] for name in value["classes"] if name in error_classes)
         parameters = {str(name): _unpacked(item) for name, item in value["parameters"].items()}
-        return rebuilt(nearest, str(value["message"]), value["error_class"], value["sql_state"], parameters)
+        return rebuilt(nearest_class, str(value["message"]), value["error_class"], value["sql_state"], parameters)
     if "errno" in value:
         return OSError(int(value["errno"]), value["strerror"], value["filename"])
     return RuntimeError(f"{value['classes'][0]}: {value['text']}")
@@ -146,9 +149,9 @@ def _classes_from(cls: type[DeltaError]) -> Iterator[type[DeltaError]]:
     are created when an error is raised to the user, and cannot be created from a message alone.
     """
     yield cls
-    for below in cls.__subclasses__():
-        if not issubclass(below, PySparkException):
-            yield from _classes_from(below)
+    for subclass in cls.__subclasses__():
+        if not issubclass(subclass, PySparkException):
+            yield from _classes_from(subclass)
 
 
 # ---------------------------------------------------------------- values
@@ -174,7 +177,7 @@ def _packed(value: Any) -> Any:
         case Mapping():
             return {"map": [[_packed(name), _packed(item)] for name, item in value.items()]}
         case pa.Table():
-            return {"table": base64.b64encode(_ipc(value)).decode()}
+            return {"table": base64.b64encode(_arrow_stream(value)).decode()}
         case Failure():
             return {"failure": _packed_error(value.error)}
         case _ if _is_listed(value) and type(value).__name__ == "Snapshot":
@@ -190,15 +193,17 @@ def _is_listed(value: Any) -> bool:
     return _MODULES.get(type(value).__name__) == type(value).__module__
 
 
-def _listed(name: str) -> Any:
+def _listed_class(name: str) -> Any:
+    """Return the class of this name. Raises KeyError unless it is one of _MODULES."""
     return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def _unpacked(value: Any) -> Any:
+    """Return the value that _packed converted."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     ((kind, content),) = value.items()
-    return _KINDS[kind](content)
+    return _READERS_BY_KIND[kind](content)
 
 
 def _snapshot(parts: list[Any]) -> Any:
@@ -206,27 +211,29 @@ def _snapshot(parts: list[Any]) -> Any:
     from delta_py.object_stores.open_store import open_store  # for the same reason as _MODULES
 
     segment, protocol, metadata, checksum = (_unpacked(part) for part in parts)
-    return _listed("Snapshot")(open_store(segment.table_root), segment, protocol, metadata, checksum)
+    return _listed_class("Snapshot")(open_store(segment.table_root), segment, protocol, metadata, checksum)
 
 
 def _object(content: list[Any]) -> Any:
+    """Return an object of a dataclass. content: the name of the class, and its fields by name."""
     name, fields = content
-    cls = _listed(name)
-    has_fields = dataclasses.is_dataclass(cls)
-    if not has_fields:
+    cls = _listed_class(name)
+    if not dataclasses.is_dataclass(cls):
         raise TypeError(f"{name} has no fields")
     return cls(**{field: _unpacked(value) for field, value in fields.items()})
 
 
 def _enum(content: list[Any]) -> Any:
+    """Return a member of an enum. content: the name of the class, and that of the member."""
     name, member = content
-    cls = _listed(name)
+    cls = _listed_class(name)
     if not issubclass(cls, Enum):
         raise TypeError(f"{name} is no enum")
     return cls[member]
 
 
-def _ipc(table: pa.Table) -> bytes:
+def _arrow_stream(table: pa.Table) -> bytes:
+    """Return a table as a compressed Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_table(table)
@@ -235,12 +242,14 @@ def _ipc(table: pa.Table) -> bytes:
 
 
 def _table(text: str) -> pa.Table:
+    """Return a table from an Arrow stream in base64. Its content is checked, because it comes from a server."""
     table = pa.ipc.open_stream(base64.b64decode(text, validate=True)).read_all()
     table.validate(full=True)
     return table
 
 
-_KINDS: dict[str, Callable[[Any], Any]] = {
+# By the kind of a value in JSON, the function that makes the value of its content.
+_READERS_BY_KIND: dict[str, Callable[[Any], Any]] = {
     "enum": _enum,
     "bytes": lambda content: base64.b64decode(content, validate=True),
     "tuple": lambda content: tuple(map(_unpacked, content)),

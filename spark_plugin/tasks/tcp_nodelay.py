@@ -23,11 +23,12 @@ _OPEN_FILES = "/proc/self/fd"
 
 
 class PromptTask:
-    """Spark pickles it into each task, and the task unpickles it before it receives rows."""
+    """The base of objects that Spark pickles into each task. A task unpickles its object before it receives rows, and so
+    acknowledges data promptly from then on, and imports the object's class without garbage collections."""
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        usual: Any = super().__reduce_ex__(protocol)
-        _, _, *state = usual  # _new_task replaces the function and the arguments that make the object
+        default_reduction: Any = super().__reduce_ex__(protocol)
+        _, _, *state = default_reduction  # _new_task replaces the function and the arguments that make the object
         return _new_task, (type(self).__module__, type(self).__qualname__), *state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

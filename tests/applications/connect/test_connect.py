@@ -168,7 +168,7 @@ found["vacuumed"] = [len(kept.vacuum(0, dryRun=True).collect()), kept.vacuum(0).
 spark.range(6).repartition(3).selectExpr("id", "id % 2 as p").write.partitionBy("p").parquet(new + "-plain")
 found["unpartitioned"] = caught(InvalidOptionError, lambda: DeltaTable.convertToDelta(spark, f"parquet.`{new}-plain`"))
 from spark_plugin.maintenance import convert_job
-convert_job._FILES_A_TASK = 2
+convert_job._FILES_PER_TASK = 2
 over = f"CREATE TABLE pydelta.`{new}-over` SHALLOW CLONE parquet.`{new}-plain` PARTITIONED BY (p INT)"
 found["over"] = [spark.sql(over).first()["source_num_of_files"], spark.read.format("pydelta").load(new + "-over").count()]
 converted = DeltaTable.convertToDelta(spark, f"parquet.`{new}-plain`", "p int")

@@ -68,7 +68,7 @@ def test_partition_schema_may_be_ddl(spark: SparkSession, partitioned: str) -> N
 
 
 def test_footers_of_many_files_are_read_in_tasks(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_convert, "_FILES_A_TASK", 2)
+    monkeypatch.setattr(spark_convert, "_FILES_PER_TASK", 2)
     spark.range(6).repartition(5, "id").write.parquet(str(tmp_path / "t"))
     table = DeltaTable.convertToDelta(spark, f"parquet.`{tmp_path / 't'}`")
     assert rows(table) == [(number,) for number in range(6)]

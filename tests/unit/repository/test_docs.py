@@ -220,7 +220,7 @@ def public(*names: str) -> set[str]:
 
 
 BATCH_READ = public(*read_options._READ_NAMES)
-STREAM_READ = public(*streaming_options._OWN_NAMES, *streaming_options._AS_IN_BATCHES)
+STREAM_READ = public(*streaming_options._STREAM_NAMES, *streaming_options._AS_IN_BATCHES)
 BATCH_WRITE = public(*write_options._NAMES)
 STREAM_WRITE = (BATCH_WRITE - set(streaming_options._NOT_IN_STREAMS)) | {streaming_options.CHECKPOINT_LOCATION, "queryName"}
 PLACES = {"read": BATCH_READ, "stream read": STREAM_READ, "write": BATCH_WRITE, "stream write": STREAM_WRITE}

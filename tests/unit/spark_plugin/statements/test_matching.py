@@ -18,9 +18,9 @@ def test_options_say_which_rows_the_source_matches() -> None:
 
 
 def test_history_has_columns_or_the_condition() -> None:
-    assert Matching.using(("id", "day")).recorded() == {"replaceUsingCols": "(id, day)"}
-    assert Matching.using(("id", "day"), " id,day ").recorded() == {"replaceUsingCols": "( id,day )"}
-    assert Matching.on("t.id = s.id", "t").recorded() == {"replaceOnCond": "t.id = s.id"}
+    assert Matching.using(("id", "day")).history_parameter() == {"replaceUsingCols": "(id, day)"}
+    assert Matching.using(("id", "day"), " id,day ").history_parameter() == {"replaceUsingCols": "( id,day )"}
+    assert Matching.on("t.id = s.id", "t").history_parameter() == {"replaceOnCond": "t.id = s.id"}
 
 
 @pytest.mark.parametrize("value", ["", ",", "id,,day", "id,", ",id", " "])
