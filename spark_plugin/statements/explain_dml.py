@@ -39,7 +39,8 @@ _NO_ROWS = "== Physical Plan ==\nNo row has to be read.\n"
 
 
 def explain_change(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
-    """Explain a statement of a Delta table. Returns one row with the text; None for a statement that Spark must explain. As in Spark, an error that the statement raises before it runs is also returned as text."""
+    """Explain a statement of a Delta table. Returns one row with the text; None for a statement that Spark must explain. As in
+    Spark, an error that the statement raises before it runs is also returned as text."""
     explained, mode = plan.explained_plan()
     if explained.kind not in STATEMENTS:
         return None

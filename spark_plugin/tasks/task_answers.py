@@ -218,7 +218,8 @@ def _object(content: list[Any]) -> Any:
     """Return an object of a dataclass. content: the name of the class, and its fields by name."""
     name, fields = content
     cls = _listed_class(name)
-    if not dataclasses.is_dataclass(cls):
+    has_fields = dataclasses.is_dataclass(cls)  # as a condition it would give mypy a type that cannot be called
+    if not has_fields:
         raise TypeError(f"{name} has no fields")
     return cls(**{field: _unpacked(value) for field, value in fields.items()})
 
