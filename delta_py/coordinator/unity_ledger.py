@@ -93,7 +93,7 @@ class UnityLedger:
     def _refused(self, commit: Ratified, error: CatalogRefusedError) -> NoReturn:
         """Raise the error of a Ledger that a refusal of the catalog means."""
         if error.kind == _VERSION_TAKEN:
-            raise version_taken(commit.table, commit.version, self._load().newest_version) from error
+            raise version_taken(commit.table, commit.version, self._newest_after_conflict()) from error
         if error.kind == _OTHER_TABLE:
             raise self._replaced() from error
         if error.kind == _LIMIT_REACHED:
@@ -103,6 +103,13 @@ class UnityLedger:
         raise RatificationRefusedError(
             error.message, error_class=error.error_class, sql_state=error.sql_state, **error.message_parameters
         ) from error
+
+    def _newest_after_conflict(self) -> int | None:
+        """The version may be ours, from an earlier request. So an error here must not say that nothing was committed."""
+        try:
+            return self._load().newest_version
+        except (CatalogRefusedError, CatalogAnswerError) as error:
+            raise self._unavailable(error) from error
 
     def acknowledge(self, table: str, version: int) -> None:
         """Raises as RestClient.post."""

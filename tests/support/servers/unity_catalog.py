@@ -59,6 +59,7 @@ class Failure(Enum):
     LOST_ANSWER = "the connection ends after the request was carried out"
     UNKNOWN = "500 CommitStateUnknownException after the request was carried out"
     THROTTLED = "429 TooManyRequestsException, nothing was carried out"
+    FORBIDDEN = "403 PermissionDeniedException, nothing was carried out"
     REDIRECT = "302 to another server"
     NO_JSON = "200 with a page of HTML"
     LONG = "200 with an answer that never ends"
@@ -433,6 +434,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return self._cut()
             case Failure.THROTTLED:
                 return self._send(429, {"error": {"message": "slow down", "type": "TooManyRequestsException", "code": 429}})
+            case Failure.FORBIDDEN:
+                return self._send(403, {"error": {"message": "not you", "type": "PermissionDeniedException", "code": 403}})
             case Failure.REDIRECT:
                 self.send_response(302)
                 self.send_header("Location", f"http://localhost:{server.host.partition(':')[2]}{self.path}")
