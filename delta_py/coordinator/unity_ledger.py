@@ -7,6 +7,7 @@ Protocol: Catalog Responsibilities; Getting Ratified Commits from the Catalog.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn
@@ -31,6 +32,7 @@ from delta_py.unity.table_access import TableAccess
 
 TABLE_ID_PROPERTY = "io.unitycatalog.tableId"
 
+_LOADED_SECONDS = 1.0  # a table is opened and read in one call
 _THROTTLED = 429
 _LIMIT_REACHED = "ResourceExhaustedException"
 _VERSION_TAKEN = "CommitVersionConflictException"
@@ -39,10 +41,11 @@ _OTHER_TABLE = "UpdateRequirementConflictException"
 
 class UnityLedger:
     """table_id: of the table that was opened. access: None in a process to which the token was not sent; every request of the
-    ledger then raises UnsupportedOperationError."""
+    ledger then raises UnsupportedOperationError. loaded: the table as it was just loaded, for the first tail."""
 
-    def __init__(self, shown: str, table_id: str, access: TableAccess | None) -> None:
+    def __init__(self, shown: str, table_id: str, access: TableAccess | None, loaded: CatalogTable | None = None) -> None:
         self.shown, self.identity, self._access = shown, table_id, access
+        self._loaded, self._loaded_at = loaded, time.monotonic()
         self.allowed_maintenance: frozenset[str] = frozenset()
         """Operations that the catalog leaves to its clients, as of the last tail."""
 
@@ -59,7 +62,9 @@ class UnityLedger:
     def tail(self, table: str) -> Tail | None:
         """None if the catalog does not ratify the table's commits. Raises TableNotFoundError if the name means another table by
         now, and as RestClient.get."""
-        loaded = self._load()
+        loaded, self._loaded = self._loaded, None
+        if loaded is None or time.monotonic() - self._loaded_at > _LOADED_SECONDS:
+            loaded = self._load()
         self.allowed_maintenance = loaded.allowed_maintenance
         if loaded.newest_version is None:
             return None

@@ -16,6 +16,7 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlencode
+from weakref import WeakSet
 
 from delta_py.errors import InvalidOptionError, shown
 from delta_py.remote_requests import REFUSALS, NotAnswered, without_secrets
@@ -37,6 +38,9 @@ _LONGEST_TOKEN = 100_000
 _RENEWED_BEFORE_SECONDS = 60.0
 _DEFAULT_LIFE_SECONDS = 300.0
 _SCOPE = "all-apis"
+
+
+_client_tokens: WeakSet[ClientToken] = WeakSet()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class ClientToken:
         self._lock = threading.Lock()
         self._token: str | None = None
         self._renew_at = 0.0
+        _client_tokens.add(self)
 
     def __repr__(self) -> str:
         return f"ClientToken({self._uri!r}, {self._client_id!r})"
@@ -150,3 +155,12 @@ def _environment_token(server: str) -> str | None:
     """None unless the environment's token is for this server."""
     host = os.environ.get(HOST_VARIABLE)
     return os.environ.get(TOKEN_VARIABLE) if host and server_url(host) == server else None
+
+
+def _forget_locks() -> None:
+    """A forked process must not wait for locks that threads of its parent held."""
+    for token in _client_tokens:
+        token._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_locks)

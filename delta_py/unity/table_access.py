@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
+from weakref import WeakSet
 
 from delta_py.backoff import Backoff
 from delta_py.remote_requests import RETRY_SECONDS
@@ -46,6 +47,7 @@ _STAGING_ATTEMPTS = 3
 _BACKOFF = Backoff(first_seconds=0.1, longest_seconds=5.0)
 
 _cache_lock = threading.Lock()
+_accesses: WeakSet[TableAccess] = WeakSet()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class TableAccess:
         self._credential: VendedCredential | None = None
         self._staging_ids: dict[str, str] = {}  # of new tables, by their locations, until they are created
         self._renew_at_ms = 0
+        _accesses.add(self)
 
     def __repr__(self) -> str:
         return f"TableAccess({self.name.shown!r})"
@@ -249,6 +252,8 @@ def _forget() -> None:
     _known_access.cache_clear()
     _known_client.cache_clear()
     _cache_lock = threading.Lock()
+    for access in _accesses:  # open tables use them
+        access._lock = threading.Lock()
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import threading
 import time
 import uuid
@@ -311,13 +312,14 @@ class _Planned:
 
 class UnityCatalogServer:
     """directory: where its managed tables are. state: of an earlier server, which was stopped. token: None for a server without
-    authorization. requests: method and path of each request, for counting them."""
+    authorization. requests: method and path of each request, and connections, for counting them."""
 
     def __init__(self, directory: Path, state: Catalog | None = None, *, token: str | None = "secret-token-of-uc") -> None:
         self.state = state or Catalog(f"file://{directory}")
         self.token = token
         self.requests: list[str] = []
         self.authorizations: list[str | None] = []
+        self.connections: list[socket.socket] = []
         self.forbidden: set[str] = set()  # operations of credentials that are refused
         self._planned: list[_Planned] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"catalog_server": self}))
@@ -332,6 +334,13 @@ class UnityCatalogServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+        self.close_connections()
+
+    def close_connections(self) -> None:
+        """As a server does after a while."""
+        for connection in self.connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     @property
     def host(self) -> str:
@@ -424,6 +433,10 @@ class UnityCatalogServer:
 class _Handler(BaseHTTPRequestHandler):
     catalog_server: UnityCatalogServer
     protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        super().setup()
+        self.catalog_server.connections.append(self.connection)
 
     def _handle(self) -> None:
         server, length = self.catalog_server, int(self.headers.get("Content-Length") or 0)
