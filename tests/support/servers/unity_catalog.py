@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from tests.support.servers.token_exchange import EXCHANGE_PATH, TokenExchange
 from tests.support.servers.unity_schemas import Refusal, SchemaPages
 
 BASE = "/api/2.1/unity-catalog"
@@ -310,13 +311,13 @@ class _Planned:
     failure: Failure
 
 
-class UnityCatalogServer:
+class UnityCatalogServer(TokenExchange):
     """directory: where its managed tables are. state: of an earlier server, which was stopped. token: None for a server without
     authorization. requests: method and path of each request, and connections, for counting them."""
 
     def __init__(self, directory: Path, state: Catalog | None = None, *, token: str | None = "secret-token-of-uc") -> None:
         self.state = state or Catalog(f"file://{directory}")
-        self.token = token
+        super().__init__(token)
         self.requests: list[str] = []
         self.authorizations: list[str | None] = []
         self.connections: list[socket.socket] = []
@@ -440,7 +441,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _handle(self) -> None:
         server, length = self.catalog_server, int(self.headers.get("Content-Length") or 0)
-        body = json.loads(self.rfile.read(length)) if length else None
+        data = self.rfile.read(length)
+        if self.path == EXCHANGE_PATH:
+            return self._send(*server.exchange(dict(parse_qsl(data.decode()))))
+        body = json.loads(data) if length else None
         failure = server.planned(self.command, self.path)
         match failure:
             case Failure.LOST_REQUEST:
