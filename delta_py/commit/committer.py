@@ -254,6 +254,7 @@ class _Committer:
     def _try_to_ratify(self, placed: Sequence[_Placed], staged: Sequence[Ratified]) -> None:
         """Send the same commits at the same versions until the ledger says what happened to them."""
         coordinated, attempts = placed[0].waiting.coordinated, placed[0].waiting.attempts
+        is_unanswered = False  # an attempt had no answer: the ledger may have carried it out, or may do so later
         for attempt in range(attempts.policy.unsettled_attempts):
             if attempt:
                 attempts.sleep(attempts.policy.wait_seconds(attempt, in_doubt=True))
@@ -265,8 +266,14 @@ class _Committer:
                 if is_ours is not None:
                     return self._settle_won(placed, staged) if is_ours else self._settle_lost(placed, error)
             except (RatificationRefusedError, TableNotFoundError) as error:
-                return _settle_refused(placed, error)
+                # This refusal says nothing about an earlier attempt, whose staged files the ledger may name by now.
+                if not is_unanswered:
+                    return _settle_refused(placed, error)
+                if _is_ours(placed[0]):
+                    return self._settle_won(placed, staged)
+                _log.warning("%s: the ledger refuses what it may have done before: %s", attempts.store.root, error)
             except CoordinatorUnavailableError as error:
+                is_unanswered = True
                 _log.warning("%s: the ledger did not confirm: %s", attempts.store.root, error)
         _leave_in_doubt(placed)
 
@@ -322,7 +329,7 @@ def _is_ours(placed: _Placed) -> bool | None:
         return winning_commit(placed.waiting.attempts.store, placed.prepared.version).txn_id == placed.prepared.txn_id
     except FileNotFoundError:
         return False
-    except OSError:
+    except (OSError, DeltaError):  # a catalog may refuse to show the table
         return None
 
 

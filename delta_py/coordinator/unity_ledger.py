@@ -7,6 +7,7 @@ Protocol: Catalog Responsibilities; Getting Ratified Commits from the Catalog.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn
@@ -31,6 +32,7 @@ from delta_py.unity.table_access import TableAccess
 
 TABLE_ID_PROPERTY = "io.unitycatalog.tableId"
 
+_LOADED_SECONDS = 1.0  # a table is opened and read in one call
 _THROTTLED = 429
 _LIMIT_REACHED = "ResourceExhaustedException"
 _VERSION_TAKEN = "CommitVersionConflictException"
@@ -40,10 +42,11 @@ _OTHER_TABLE = "UpdateRequirementConflictException"
 class UnityLedger:
     """The Ledger (ledger.py) of one table of Unity Catalog. shown: the table's name. table_id: of the table that was opened.
     access: None in a process to which the token was not sent; every request of the ledger then raises
-    UnsupportedOperationError."""
+    UnsupportedOperationError. loaded: the table as it was just loaded, for the first tail."""
 
-    def __init__(self, shown: str, table_id: str, access: TableAccess | None) -> None:
+    def __init__(self, shown: str, table_id: str, access: TableAccess | None, loaded: CatalogTable | None = None) -> None:
         self.shown, self.identity, self._access = shown, table_id, access
+        self._loaded, self._loaded_at = loaded, time.monotonic()
         self.allowed_maintenance: frozenset[str] = frozenset()
         """Operations that the catalog leaves to its clients, as of the last tail."""
 
@@ -60,7 +63,9 @@ class UnityLedger:
     def tail(self, table: str) -> Tail | None:
         """The table's newest version, and its commits that are not published; None if the catalog does not ratify the table's
         commits. Raises TableNotFoundError if the name means another table by now, and as RestClient.get."""
-        loaded = self._load()
+        loaded, self._loaded = self._loaded, None
+        if loaded is None or time.monotonic() - self._loaded_at > _LOADED_SECONDS:
+            loaded = self._load()
         self.allowed_maintenance = loaded.allowed_maintenance
         if loaded.newest_version is None:
             return None
@@ -95,7 +100,7 @@ class UnityLedger:
     def _raise_refusal(self, commit: Ratified, error: CatalogRefusedError) -> NoReturn:
         """Raise the error of a Ledger that a refusal of the catalog means."""
         if error.kind == _VERSION_TAKEN:
-            raise version_taken(commit.table, commit.version, self._load().newest_version) from error
+            raise version_taken(commit.table, commit.version, self._newest_after_conflict()) from error
         if error.kind == _OTHER_TABLE:
             raise self._replaced_error() from error
         if error.kind == _LIMIT_REACHED:
@@ -105,6 +110,13 @@ class UnityLedger:
         raise RatificationRefusedError(
             error.message, error_class=error.error_class, sql_state=error.sql_state, **error.message_parameters
         ) from error
+
+    def _newest_after_conflict(self) -> int | None:
+        """The version may be ours, from an earlier request. So an error here must not say that nothing was committed."""
+        try:
+            return self._load().newest_version
+        except (CatalogRefusedError, CatalogAnswerError) as error:
+            raise self._unavailable_error(error) from error
 
     def acknowledge(self, table: str, version: int) -> None:
         """Tell the catalog that all commits up to this version are published. Raises as RestClient.post."""

@@ -35,6 +35,7 @@ from delta_py.unity.table_access import TableAccess
 
 _ATTEMPTS = 10
 _BACKOFF = Backoff(first_seconds=0.1, longest_seconds=5.0)
+_THROTTLED = 429
 _NO_TABLE, _EXISTS = "NoSuchTableException", "AlreadyExistsException"
 
 
@@ -100,31 +101,40 @@ class NewCatalogStore(CatalogStore):
 
     def _create(self, data: bytes) -> None:
         """Create the table in the catalog. The request is repeated until it is answered: if an earlier attempt was carried out,
-        the catalog says that the table exists, and its id is ours. data: the commit of version 0."""
-        request_body = new_table_form(self._location, data)
+        the name means our table. data: the commit of version 0."""
+        request_body, is_unanswered = new_table_form(self._location, data), False
         for attempt in range(_ATTEMPTS):
             try:
                 return self._access.create(request_body)
-            except CatalogRefusedError as error:
-                if error.kind != _EXISTS:
+            except CatalogObjectNotFoundError:  # the schema was dropped
+                if not is_unanswered:
                     raise
+            except CatalogRefusedError as error:
                 # Only an earlier attempt, whose answer was lost, can have created our own table.
-                if not attempt or not self._is_our_table():
-                    raise self._already_exists_error() from error
-                return
+                if is_unanswered:
+                    is_ours = self._is_our_table()
+                    if is_ours:
+                        return
+                    if error.kind == _EXISTS and is_ours is False:
+                        raise self._already_exists_error() from error
+                elif error.status != _THROTTLED:
+                    raise (self._already_exists_error() if error.kind == _EXISTS else error) from error
             except (CatalogUnavailableError, CatalogAnswerError):
-                time.sleep(_BACKOFF.wait_seconds(attempt))
+                is_unanswered = True
+            time.sleep(_BACKOFF.wait_seconds(attempt))
         raise CommitOutcomeUnknownError(
             f"Unity Catalog neither confirmed nor refused the new table {self.ledger.shown}. It may exist. The files are kept. "
             f"Open the table before you run the operation again: if its id is {self.ledger.identity}, the operation is complete."
         )
 
-    def _is_our_table(self) -> bool:
-        """Whether the table that has the name in the catalog is the one of this store."""
+    def _is_our_table(self) -> bool | None:
+        """Whether the table that has the name in the catalog is the one of this store; None if the catalog does not say."""
         try:
             return self._access.load().table_id == self.ledger.identity
-        except CatalogObjectNotFoundError:  # dropped since
+        except CatalogObjectNotFoundError:  # not created, or dropped since
             return False
+        except (CatalogRefusedError, CatalogUnavailableError, CatalogAnswerError):
+            return None
 
     def _already_exists_error(self) -> TableAlreadyExistsError:
         return TableAlreadyExistsError(

@@ -51,7 +51,7 @@ def open_catalog_table(url: str, options: StorageOptions) -> TableStore:
     files = files_at(table.location, access, file_options)
     if not table.is_managed:
         return TableStore(files, file_options, ExternalTable(access, table.table_id))
-    return TableStore(CatalogStore(files, UnityLedger(access.name.shown, table.table_id, access)), file_options)
+    return TableStore(CatalogStore(files, UnityLedger(access.name.shown, table.table_id, access, table)), file_options)
 
 
 def catalog_access(url: str, options: StorageOptions) -> tuple[TableAccess, StorageOptions]:

@@ -7,10 +7,14 @@ renews them if the token was shared with that process.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
+
+import pyarrow as pa
 
 from delta_py.object_stores.connection import Connection, drop_connection
 from delta_py.object_stores.remote import RemoteStore
+from delta_py.object_stores.remote_files import RemoteInput
+from delta_py.storage.arrow_files import PrefetchingFile
 from delta_py.storage.store_options import StorageOptions
 
 
@@ -49,6 +53,11 @@ class VendedStore(RemoteStore):
         self._renew()
         return super()._connection
 
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
+        """A file that stays open for long reads with credentials that are valid then."""
+        current = cast(Connection, _CurrentConnection(self))
+        return PrefetchingFile.over(RemoteInput(current, self._locate(path), path, size_bytes, is_sure=is_sure))
+
     def _renew(self) -> None:
         """Get the credentials, which the catalog's client caches while they are valid. If they are new, drop the connection that
         was made with the old ones."""
@@ -59,3 +68,13 @@ class VendedStore(RemoteStore):
 
     def _with_credentials(self, root: str) -> StorageOptions:
         return StorageOptions.of({**dict(self._other_options.values), **self._credentials.storage_options(root)})
+
+
+class _CurrentConnection:
+    """The connection of a store, as it is at each use."""
+
+    def __init__(self, store: VendedStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store._connection, name)

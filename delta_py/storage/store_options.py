@@ -76,6 +76,8 @@ _UNITY = (
     OptionName("unity.oauth_uri"),
     OptionName("unity.client_id"),
     OptionName("unity.client_secret", is_secret=True),
+    OptionName("unity.subject_token", is_secret=True),
+    OptionName("unity.subject_token_file"),
     OptionName("unity.share_token"),
 )
 OPTION_NAMES: tuple[OptionName, ...] = (*_S3, *_GCS, *_AZURE, *_ALL_STORES, *_COORDINATOR, *_UNITY)

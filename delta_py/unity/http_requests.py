@@ -1,4 +1,4 @@
-"""One HTTP request to one server, limited in time and in the size of its answer.
+"""HTTP requests to one server, limited in time and in the size of the answers, over connections that are kept.
 
     HttpConnection("https://catalog.example.com").send(request, longest=1_000_000)      # HttpAnswer(status=200, data=b"...")
 
@@ -8,18 +8,23 @@ Redirects are not followed, so that what a request carries goes to no other serv
 from __future__ import annotations
 
 import http.client
+import os
+import selectors
 import socket
 import ssl
 import time
 import urllib.error
 import urllib.request
+from collections import deque
 from dataclasses import dataclass
 from typing import IO, Any
+from urllib.parse import urlsplit
 
 from delta_py.remote_requests import NotAnswered
 from delta_py.unity.server_urls import is_local
 
 _CHUNK_BYTES = 1 << 16
+_MOST_IDLE, _LONGEST_IDLE_SECONDS = 8, 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +37,101 @@ class HttpAnswer:
 
 
 class HttpConnection:
-    """server: its URL. timeout: seconds for one request. Many threads may use it."""
+    """server: its URL. timeout: seconds for one request. Many threads may use it, each over another connection; connections are
+    kept for later requests of this process."""
 
     def __init__(self, server: str, timeout: float) -> None:
-        self._timeout = timeout
-        proxies = urllib.request.ProxyHandler({} if is_local(server) else None)
-        https = urllib.request.HTTPSHandler(context=ssl.create_default_context())
-        self._opener = urllib.request.build_opener(proxies, https, _NoRedirects)
+        self._timeout, self._context = timeout, ssl.create_default_context()
+        self._idle: deque[_Idle] = deque()  # a deque needs no lock, which a fork could leave locked
+        self._opener: urllib.request.OpenerDirector | None = None
+        if not is_local(server) and urlsplit(server).scheme in urllib.request.getproxies():
+            https = urllib.request.HTTPSHandler(context=self._context)
+            self._opener = urllib.request.build_opener(urllib.request.ProxyHandler(), https, _NoRedirects)
 
     def send(self, request: urllib.request.Request, longest: int) -> HttpAnswer:
         """Send a request; an error status is an answer too. longest: the most bytes of an answer. Raises NotAnswered if there is
         no whole answer."""
         deadline = time.monotonic() + self._timeout
         try:
-            try:
-                response: Any = self._opener.open(request, timeout=self._timeout)
-            except urllib.error.HTTPError as error:  # an answer, too
-                response = error
-            with response:
-                return HttpAnswer(response.status, str(response.reason), _read_limited(response, longest, deadline))
+            if self._opener is not None:
+                return self._send_through_proxy(self._opener, request, longest, deadline)
+            connection = self._kept()
+            if connection is not None:
+                try:
+                    return self._exchange(connection, request, longest, deadline)
+                except ConnectionError:  # the server may have closed it just now; only a read may be sent again
+                    if request.get_method() != "GET":
+                        raise
+            return self._exchange(self._connected(request), request, longest, deadline)
         except (OSError, http.client.HTTPException) as error:
             raise _not_answered_error(error) from error
+
+    def _send_through_proxy(
+        self, opener: urllib.request.OpenerDirector, request: urllib.request.Request, longest: int, deadline: float
+    ) -> HttpAnswer:
+        try:
+            response: Any = opener.open(request, timeout=self._timeout)
+        except urllib.error.HTTPError as error:  # an answer, too
+            response = error
+        with response:
+            return HttpAnswer(response.status, str(response.reason), _read_limited(response, longest, deadline))
+
+    def _connected(self, request: urllib.request.Request) -> http.client.HTTPConnection:
+        if request.type == "https":
+            return http.client.HTTPSConnection(request.host, timeout=self._timeout, context=self._context)
+        return http.client.HTTPConnection(request.host, timeout=self._timeout)
+
+    def _kept(self) -> http.client.HTTPConnection | None:
+        """A connection of an earlier request that is still open."""
+        while True:
+            try:
+                idle = self._idle.pop()
+            except IndexError:
+                return None
+            if idle.process != os.getpid():  # the parent process goes on using it
+                continue
+            is_open = time.monotonic() - idle.since < _LONGEST_IDLE_SECONDS and not _has_ended(idle.connection)
+            if is_open:
+                return idle.connection
+            idle.connection.close()
+
+    def _exchange(
+        self, connection: http.client.HTTPConnection, request: urllib.request.Request, longest: int, deadline: float
+    ) -> HttpAnswer:
+        is_kept = False
+        try:
+            headers = {**request.headers, **request.unredirected_hdrs}
+            data = request.data if isinstance(request.data, bytes) else None
+            connection.request(request.get_method(), request.selector, data, headers)
+            response = connection.getresponse()
+            answer = HttpAnswer(response.status, str(response.reason), _read_limited(response, longest, deadline))
+            if answer.data is not None:
+                response.read()  # nothing is left, but only this ends the response
+                is_kept = not response.will_close
+            return answer
+        finally:
+            if is_kept and len(self._idle) < _MOST_IDLE:
+                self._idle.append(_Idle(connection, os.getpid(), time.monotonic()))
+            else:
+                connection.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    """process: that made the connection. since: in time.monotonic."""
+
+    connection: http.client.HTTPConnection
+    process: int
+    since: float
+
+
+def _has_ended(connection: http.client.HTTPConnection) -> bool:
+    """Whether the server has closed a connection on which it has nothing to send."""
+    if connection.sock is None:
+        return True
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection.sock, selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -79,6 +158,6 @@ def _read_limited(response: IO[bytes], longest: int, deadline: float) -> bytes |
 def _not_answered_error(error: Exception) -> NotAnswered:
     """is_unreachable, for which requests are repeated less long: nothing listens there, the name is unknown, or the certificate
     is wrong."""
-    reason = getattr(error, "reason", error)
+    reason = error.reason if isinstance(error, urllib.error.URLError) else error
     is_unreachable = isinstance(reason, ConnectionRefusedError | ssl.SSLCertVerificationError | socket.gaierror)
     return NotAnswered(" ".join(str(reason).split()) or type(reason).__name__, is_unreachable=is_unreachable)

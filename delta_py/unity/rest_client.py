@@ -153,8 +153,10 @@ class RestClient:
                 "Correct the name, or get the permission to see it.",
                 kind=kind,
             )
-        # A conflict, or a limit, that the API itself reports was not carried out; a proxy's status means nothing.
-        if status in REFUSALS or (status in (_CONFLICT, _PRECONDITION_FAILED, _TOO_MANY) and kind):
+        # A conflict, or a limit, that the API itself reports was not carried out; a proxy's status means nothing. What may be
+        # repeated waits until the server is less busy.
+        is_repeated = status == _TOO_MANY and method != "POST"
+        if status in REFUSALS or (status in (_CONFLICT, _PRECONDITION_FAILED, _TOO_MANY) and kind and not is_repeated):
             raise CatalogRefusedError(
                 f"The Unity Catalog server {self.server} refused {method} {path.partition('?')[0]} ({status}): {message}. "
                 f"{_cure(status, kind)}",

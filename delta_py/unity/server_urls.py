@@ -19,7 +19,8 @@ from delta_py.types.names import joined_name, split_name
 
 URI_OPTION, TOKEN_OPTION = "unity.uri", "unity.token"
 CLIENT_OPTIONS = ("unity.oauth_uri", "unity.client_id", "unity.client_secret")
-TOKEN_OPTIONS = (TOKEN_OPTION, *CLIENT_OPTIONS)
+SUBJECT_OPTIONS = ("unity.subject_token", "unity.subject_token_file")
+TOKEN_OPTIONS = (TOKEN_OPTION, *CLIENT_OPTIONS, *SUBJECT_OPTIONS)
 HOST_VARIABLE, TOKEN_VARIABLE = "DATABRICKS_HOST", "DATABRICKS_TOKEN"
 """Environment variables of Databricks' tools. The token is for that host alone."""
 

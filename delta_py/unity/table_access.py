@@ -20,7 +20,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
+from weakref import WeakSet
 
+from delta_py.backoff import Backoff
 from delta_py.remote_requests import RETRY_SECONDS
 from delta_py.unity.access_tokens import token_for
 from delta_py.unity.catalog_answers import (
@@ -40,9 +42,12 @@ from delta_py.unity.server_urls import CatalogTableName
 _log = logging.getLogger("delta_py")
 
 _RENEWED_BEFORE_MS = 5 * 60_000
-_FORBIDDEN = 403
+_FORBIDDEN, _THROTTLED = 403, 429
+_STAGING_ATTEMPTS = 3
+_BACKOFF = Backoff(first_seconds=0.1, longest_seconds=5.0)
 
 _cache_lock = threading.Lock()
+_accesses: WeakSet[TableAccess] = WeakSet()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,7 @@ class TableAccess:
         self._credential: VendedCredential | None = None
         self._staging_ids: dict[str, str] = {}  # of new tables, by their locations, until they are created
         self._renew_at_ms = 0  # since 1970
+        _accesses.add(self)
 
     def __repr__(self) -> str:
         return f"TableAccess({self.name.shown!r})"
@@ -85,7 +91,8 @@ class TableAccess:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._options is None or not self._options.is_shared:
             raise TypeError(f"the token for {self.name.shown} does not leave the process without the option unity.share_token")
-        return _copied, (self.name, self._options, self._credential, dict(self._staging_ids))
+        with self._lock:
+            return _copied, (self.name, self._options, self._credential, dict(self._staging_ids))
 
     @property
     def _schema_path(self) -> str:
@@ -108,22 +115,31 @@ class TableAccess:
 
     def stage(self) -> StagedTable:
         """A place for a new managed table, with credentials for it. The table is not there before `create`. Raises as load."""
-        try:
-            answer = self._client.post(f"{self._schema_path}/staging-tables", {"name": self.name.parts[2]}) or {}
-        except CatalogUnavailableError:  # a place that nobody uses does no harm
-            answer = self._client.post(f"{self._schema_path}/staging-tables", {"name": self.name.parts[2]}) or {}
+        answer = self._new_place()
         staged = staged_table(answer, self.name.text)
-        self._staging_ids[staged.location] = staged.table_id
-        if answer.get("storage-credentials"):
-            with self._lock:
+        with self._lock:
+            self._staging_ids[staged.location] = staged.table_id
+            if answer.get("storage-credentials"):
                 self._use_credential(covering(vended_credentials(answer, self.name.text), staged.location, self.name.text))
         return staged
+
+    def _new_place(self) -> dict[str, Any]:
+        """Repeated until it is answered: a place that nobody uses does no harm."""
+        for attempt in range(_STAGING_ATTEMPTS):
+            try:
+                return self._client.post(f"{self._schema_path}/staging-tables", {"name": self.name.parts[2]}) or {}
+            except (CatalogUnavailableError, CatalogRefusedError) as error:
+                if attempt == _STAGING_ATTEMPTS - 1 or (isinstance(error, CatalogRefusedError) and error.status != _THROTTLED):
+                    raise
+            time.sleep(_BACKOFF.wait_seconds(attempt))
+        raise AssertionError("the last attempt returns or raises")
 
     def create(self, definition: Mapping[str, Any]) -> None:
         """Make the new table at its place known to others. definition: the body of the request, without the name. Raises as
         RestClient.post."""
         self._client.post(f"{self._schema_path}/tables", {"name": self.name.parts[2], **definition})
-        self._staging_ids.pop(definition["location"], None)
+        with self._lock:
+            self._staging_ids.pop(definition["location"], None)
 
     def drop(self) -> None:
         """Drop the table from the catalog. Raises as RestClient.delete."""
@@ -246,6 +262,8 @@ def _forget_accesses_of_parent() -> None:
     _known_access.cache_clear()
     _known_client.cache_clear()
     _cache_lock = threading.Lock()
+    for access in _accesses:  # open tables use them
+        access._lock = threading.Lock()
 
 
 os.register_at_fork(after_in_child=_forget_accesses_of_parent)

@@ -30,6 +30,8 @@ CATALOG_SETTINGS = {
     "auth.oauth.uri": "unity.oauth_uri",
     "auth.oauth.clientId": "unity.client_id",
     "auth.oauth.clientSecret": "unity.client_secret",
+    "auth.oauth.subjectToken": "unity.subject_token",
+    "auth.oauth.subjectTokenFile": "unity.subject_token_file",
 }
 """Settings below `spark.sql.catalog.<name>.`, as Unity Catalog's connector names them, and the storage options for them."""
 

@@ -39,6 +39,8 @@ from tests.support.faults.schedules import Faults, Process, Schedule, SimulatedS
 from tests.support.stores.coordination import FaultyLedger, coordinated, create_coordinated
 
 URL = "sqlite:///simulated"
+UNREADABLE: tuple[type[Exception], ...] = (OSError, RatificationUnknownError)
+"""Errors with which a table may refuse to be read under faults."""
 FIRST_FILES = ("a", "b")
 MOST_ACTORS = 12
 _POLICY = RetryPolicy(unsettled_attempts=4, first_wait_seconds=0.0)
@@ -55,13 +57,14 @@ class _LedgerInMemory(SqliteLedger):
 
 
 @dataclass
-class _Told:
-    """What a writer was told of its commit. version, data: of one that stands."""
+class Told:
+    """What a writer was told of its commit. version, data: of one that stands. error: of one that failed."""
 
     txn_id: str
     outcome: str = "died"
     version: int | None = None
     data: bytes = b""
+    error: DeltaError | None = None
 
 
 @dataclass
@@ -70,29 +73,34 @@ class _Run:
     objects: dict[str, tuple[bytes, int]]
     links: bool
     clock_ms: int
-    commits: list[_Told] = field(default_factory=list)
+    commits: list[Told] = field(default_factory=list)
     seen: dict[int, bytes] = field(default_factory=dict)
     parsed: dict[int, WinningCommit] = field(default_factory=dict)
     newest_told: int = 0
 
 
 class CoordinatedModel:
+    unreadable = UNREADABLE
+
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._ledger = _LedgerInMemory("simulated")
-        monkeypatch.setitem(open_coordinator._open, URL, self._ledger)
-        path = directory / "table"
-        create_coordinated(path, URL, {"id": [1]})
-        snapshot = DeltaTable(str(path), store=coordinated(path, URL)).snapshot
-        self._config, self._table_id, self._plain = snapshot.config, snapshot.metadata.id, _uncoordinated(snapshot.config)
-        self._ledger.forget(str(path.resolve()))
-        log = path / LOG_DIRECTORY / commit_file_name(0)
-        self._first = log.read_bytes() + commit_bytes(map(_add, FIRST_FILES))
+        self._config, self._table_id, first = self._create(directory / "table", monkeypatch)
+        self._plain = _uncoordinated(self._config)
+        self._first = first + commit_bytes(map(added, FIRST_FILES))
         self._pool = ThreadPoolExecutor(MOST_ACTORS)
         self._run: _Run
         monkeypatch.setattr(committer, "threading", SimpleNamespace(Lock=lambda: Turns(self._run.schedule)))
         monkeypatch.setattr(committer, "_committer_of", self._committer_of)
         monkeypatch.setattr(publication, "later", self._publish_later)
         monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda *_, **__: 0.0)
+
+    def _create(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[TableConfig, str, bytes]:
+        """Create the table. Returns its state, its id, and the content of its version 0."""
+        self._ledger = _LedgerInMemory("simulated")
+        monkeypatch.setitem(open_coordinator._open, URL, self._ledger)
+        create_coordinated(path, URL, {"id": [1]})
+        snapshot = DeltaTable(str(path), store=coordinated(path, URL)).snapshot
+        self._ledger.forget(str(path.resolve()))
+        return snapshot.config, snapshot.metadata.id, (path / LOG_DIRECTORY / commit_file_name(0)).read_bytes()
 
     def close(self) -> None:
         self._pool.shutdown()
@@ -123,9 +131,7 @@ class CoordinatedModel:
         schedule = Schedule(seed)
         draw = schedule.draw
         self._run = _Run(schedule, {f"{LOG_DIRECTORY}/{commit_file_name(0)}": (self._first, 0)}, draw.random() < 0.5, 1_000)
-        open_coordinator._open[URL] = FaultyLedger(self._ledger, schedule.call)
-        place = self._store().place
-        self._ledger.register(place, 0, self._table_id)
+        self._begin()
         try:
             for process in [schedule.process() for _ in range(draw.randint(1, 3))]:
                 for _ in range(draw.randint(1, 2)):
@@ -136,20 +142,32 @@ class CoordinatedModel:
             if draw.random() < 0.3:
                 schedule.process().run(self._checkpoint)
             if draw.random() < 0.3:
-                schedule.process().run(self._leave_or_enter)
+                schedule.process().run(self._others)
             schedule.go(self._pool, MOST_ACTORS)
             schedule.settle()
             self._check_after_recovery()
         finally:
             schedule.now = None
-            self._ledger.forget(place)
+            self._end()
         return Counter(told.outcome for told in self._run.commits) + Counter(calls=schedule.calls, died=schedule.has_died)
+
+    def _begin(self) -> None:
+        """The ledger knows the table, with version 0 alone."""
+        open_coordinator._open[URL] = FaultyLedger(self._ledger, self._run.schedule.call)
+        self._ledger.register(self._store().place, 0, self._table_id)
+
+    def _end(self) -> None:
+        self._ledger.forget(self._store().place)
 
     # ------------------------------------------------------------ actors
 
+    def _others(self) -> None:
+        """What else happens to the table, in a third of the schedules."""
+        self._leave_or_enter()
+
     def _write(self, count: int) -> None:
         for _ in range(count):
-            with contextlib.suppress(OSError, RatificationUnknownError):  # the table could not be read
+            with contextlib.suppress(*self.unreadable):  # the table could not be read
                 self._commit()
 
     def _commit(self) -> None:
@@ -160,7 +178,7 @@ class CoordinatedModel:
             takes = None
         prepared = replace(
             self._prepared(newest),
-            adds=(_add(f"file-{len(run.commits)}"),),
+            adds=(added(f"file-{len(run.commits)}"),),
             removes=() if takes is None else (_remove(takes),),
             reads=ReadSet() if takes is None else ReadSet(paths=frozenset({takes})),
         )
@@ -190,15 +208,15 @@ class CoordinatedModel:
         )
 
     def _settle(self, store: CoordinatedStore, config: TableConfig, prepared: PreparedCommit) -> None:
-        run, told = self._run, _Told(prepared.txn_id)
+        run, told = self._run, Told(prepared.txn_id)
         run.commits.append(told)
         attempts = Attempts(store, _POLICY, self._clock_ms, lambda _: None)
         try:
             done, actions = committer.commit_prepared(attempts, LogWriter(store, config), prepared, [])
         except CommitOutcomeUnknownError:
             told.outcome = "unknown"
-        except DeltaError:
-            told.outcome = "failed"
+        except DeltaError as error:
+            told.outcome, told.error = "failed", error
         else:
             told.outcome, told.version, told.data = "committed", done.version, commit_bytes(actions)
             run.newest_told = max(run.newest_told, done.version)
@@ -236,7 +254,7 @@ class CoordinatedModel:
         for _ in range(4):
             try:
                 found, _ = self._open(store)
-            except (OSError, RatificationUnknownError):
+            except self.unreadable:
                 continue
             assert found >= newest, f"a reader saw version {newest}, and then {found}"
             newest = found
@@ -298,8 +316,13 @@ class CoordinatedModel:
         times = [commit.timestamp_ms for commit in commits]
         assert all(time is not None for time in times) and times == sorted(set(times)), times  # type: ignore[type-var]
         if run.schedule.faults == Faults():
-            assert not staged, f"{staged} were left"
+            self._check_staged(staged)
             assert {told.outcome for told in run.commits} <= {"committed", "failed"}
+
+
+    def _check_staged(self, staged: set[str]) -> None:
+        """What may be staged after a schedule without faults."""
+        assert not staged, f"{staged} were left"
 
 
 def _uncoordinated(config: TableConfig) -> TableConfig:
@@ -311,7 +334,7 @@ def _uncoordinated(config: TableConfig) -> TableConfig:
     )
 
 
-def _add(name: str) -> AddFile:
+def added(name: str) -> AddFile:
     return AddFile(name, {}, size_bytes=1, modification_time_ms=0)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import threading
 import time
 import uuid
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from tests.support.servers.token_exchange import EXCHANGE_PATH, TokenExchange
 from tests.support.servers.unity_schemas import Refusal, SchemaPages
 
 BASE = "/api/2.1/unity-catalog"
@@ -59,6 +61,7 @@ class Failure(Enum):
     LOST_ANSWER = "the connection ends after the request was carried out"
     UNKNOWN = "500 CommitStateUnknownException after the request was carried out"
     THROTTLED = "429 TooManyRequestsException, nothing was carried out"
+    FORBIDDEN = "403 PermissionDeniedException, nothing was carried out"
     REDIRECT = "302 to another server"
     NO_JSON = "200 with a page of HTML"
     LONG = "200 with an answer that never ends"
@@ -308,15 +311,16 @@ class _Planned:
     failure: Failure
 
 
-class UnityCatalogServer:
+class UnityCatalogServer(TokenExchange):
     """directory: where its managed tables are. state: of an earlier server, which was stopped. token: None for a server without
-    authorization. requests: method and path of each request, for counting them."""
+    authorization. requests: method and path of each request, and connections, for counting them."""
 
     def __init__(self, directory: Path, state: Catalog | None = None, *, token: str | None = "secret-token-of-uc") -> None:
         self.state = state or Catalog(f"file://{directory}")
-        self.token = token
+        super().__init__(token)
         self.requests: list[str] = []
         self.authorizations: list[str | None] = []
+        self.connections: list[socket.socket] = []
         self.forbidden: set[str] = set()  # operations of credentials that are refused
         self._planned: list[_Planned] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"catalog_server": self}))
@@ -331,6 +335,13 @@ class UnityCatalogServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+        self.close_connections()
+
+    def close_connections(self) -> None:
+        """As a server does after a while."""
+        for connection in self.connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     @property
     def host(self) -> str:
@@ -424,15 +435,24 @@ class _Handler(BaseHTTPRequestHandler):
     catalog_server: UnityCatalogServer
     protocol_version = "HTTP/1.1"
 
+    def setup(self) -> None:
+        super().setup()
+        self.catalog_server.connections.append(self.connection)
+
     def _handle(self) -> None:
         server, length = self.catalog_server, int(self.headers.get("Content-Length") or 0)
-        body = json.loads(self.rfile.read(length)) if length else None
+        data = self.rfile.read(length)
+        if self.path == EXCHANGE_PATH:
+            return self._send(*server.exchange(dict(parse_qsl(data.decode()))))
+        body = json.loads(data) if length else None
         failure = server.planned(self.command, self.path)
         match failure:
             case Failure.LOST_REQUEST:
                 return self._cut()
             case Failure.THROTTLED:
                 return self._send(429, {"error": {"message": "slow down", "type": "TooManyRequestsException", "code": 429}})
+            case Failure.FORBIDDEN:
+                return self._send(403, {"error": {"message": "not you", "type": "PermissionDeniedException", "code": 403}})
             case Failure.REDIRECT:
                 self.send_response(302)
                 self.send_header("Location", f"http://localhost:{server.host.partition(':')[2]}{self.path}")

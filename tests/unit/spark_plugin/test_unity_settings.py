@@ -17,6 +17,9 @@ OF_CATALOGS = {
     "spark.sql.catalog.robots.auth.oauth.uri": "https://three.example.com/oidc/v1/token",
     "spark.sql.catalog.robots.auth.oauth.clientId": "robot",
     "spark.sql.catalog.robots.auth.oauth.clientSecret": "three",
+    "spark.sql.catalog.people.uri": "https://four.example.com",
+    "spark.sql.catalog.people.auth.oauth.subjectToken": "four",
+    "spark.sql.catalog.people.auth.oauth.subjectTokenFile": "/four",
     "spark.sql.catalog.other": "org.example.Catalog",
     "spark.sql.catalog.other.token": "no server",
 }
@@ -28,11 +31,13 @@ THREE = {
     "unity.client_id": "robot",
     "unity.client_secret": "three",
 }
+FOUR = {"unity.uri": "https://four.example.com", "unity.subject_token": "four", "unity.subject_token_file": "/four"}
 
 
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
+        ("uc://people.s.t", FOUR),
         ("unity://one.example.com/c.s.t", ONE),
         ("unity://two.example.com/c.s.t", TWO),
         ("unity://three.example.com/c.s.t", THREE),

@@ -247,6 +247,21 @@ def test_commit_with_all_answers_lost_is_reported_as_unknown(server: UnityCatalo
         append(server, 2)
 
 
+def test_refusal_after_a_lost_answer_does_not_undo_the_commit(server: UnityCatalogServer) -> None:
+    create_managed(server, "t", rows(1))
+    server.fail("POST", "/tables/t", Failure.LOST_ANSWER, *[Failure.FORBIDDEN] * 30)
+    append(server, 2)
+    assert ids_of(open_table(server)) == [1, 2]
+
+
+def test_refusal_after_a_lost_request_leaves_it_unknown(server: UnityCatalogServer) -> None:
+    path = create_managed(server, "t", rows(1))
+    server.fail("POST", "/tables/t", Failure.LOST_REQUEST, *[Failure.FORBIDDEN] * 30)
+    with pytest.raises(CommitOutcomeUnknownError):
+        append(server, 2)
+    assert len(list(path.glob("*.parquet"))) == 2 and list((path / "_delta_log" / "_staged_commits").iterdir())
+
+
 def test_conflict_with_another_writer_is_found(server: UnityCatalogServer) -> None:
     create_managed(server, "t", rows(1, 2))
     before = open_table(server)

@@ -237,3 +237,31 @@ def test_credentials_of_a_new_table_are_renewed_before_it_exists(server: UnityCa
     server.state.tables["uc", "s", "t"] = CatalogTable(staged.table_id, "MANAGED", staged.location, {}, [], {}, {})
     clock.now_ms += 59 * MINUTE
     assert secret_of(table.storage_options(staged.location)) == "third"
+
+
+def test_open_file_is_read_with_renewed_credentials(server: UnityCatalogServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets: list[str] = []
+
+    class Client:
+        def __init__(self, options: StorageOptions) -> None:
+            self._secret = secret_of(dict(options.values))
+
+        def get(self, container: str, key: str, start: int, length: int) -> bytes:
+            secrets.append(self._secret)
+            return bytes(length)
+
+        def get_into(self, container: str, key: str, start: int, target: Any) -> int:
+            secrets.append(self._secret)
+            return len(target)
+
+    monkeypatch.setattr(connection, "_client", lambda kind, account, options: Client(options))
+    clock = Clock()
+    vend(server, "first", clock.now_ms + 60 * MINUTE)
+    store = VendedStore(LOCATION, StorageOptions.of({}), access(server, clock))
+    with store.open_input("file", 100_000_000, is_sure=True) as file:
+        file.read(10)
+        vend(server, "second", clock.now_ms + 200 * MINUTE)
+        clock.now_ms += 100 * MINUTE
+        file.seek(90_000_000)
+        file.read(10)
+    assert (secrets[0], secrets[-1]) == ("first", "second")

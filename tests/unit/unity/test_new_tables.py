@@ -141,6 +141,28 @@ def test_creation_without_an_answer_is_made_once(server: UnityCatalogServer, fai
     assert open_table(server).to_arrow().num_rows == 2
 
 
+def test_throttled_creation_waits(server: UnityCatalogServer) -> None:
+    server.fail("POST", "/staging-tables", Failure.THROTTLED)
+    server.fail("POST", "/schemas/s/tables", Failure.THROTTLED)
+    assert create(server) == 0
+
+
+def test_refusal_after_a_lost_answer_does_not_undo_the_creation(server: UnityCatalogServer) -> None:
+    server.fail("POST", "/schemas/s/tables", Failure.LOST_ANSWER, Failure.FORBIDDEN)
+    assert create(server) == 0
+    assert open_table(server).to_arrow().num_rows == 2
+
+
+def test_refusal_after_a_lost_request_leaves_the_creation_unknown(
+    server: UnityCatalogServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(new_catalog_table, "_BACKOFF", new_catalog_table.Backoff(0.001, 0.001))
+    server.fail("POST", "/schemas/s/tables", Failure.LOST_REQUEST, *[Failure.FORBIDDEN] * 20)
+    with pytest.raises(CommitOutcomeUnknownError, match="may exist"):
+        create(server)
+    assert list(Path(server.state.root.removeprefix("file://")).rglob("*.parquet"))
+
+
 def test_creation_whose_answers_are_all_lost_is_unknown(server: UnityCatalogServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(new_catalog_table, "_BACKOFF", new_catalog_table.Backoff(0.001, 0.001))
     server.fail("POST", "/schemas/s/tables", *[Failure.LOST_REQUEST] * 20)

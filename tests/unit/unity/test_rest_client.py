@@ -43,9 +43,9 @@ def test_request_carries_the_token(server: UnityCatalogServer) -> None:
 
 
 def test_read_is_repeated_until_it_is_answered(server: UnityCatalogServer) -> None:
-    server.fail("GET", CONFIG, Failure.LOST_REQUEST, Failure.LOST_ANSWER, Failure.UNKNOWN)
+    server.fail("GET", CONFIG, Failure.LOST_REQUEST, Failure.LOST_ANSWER, Failure.UNKNOWN, Failure.THROTTLED)
     assert client(server, retry_seconds=30).get(CONFIG)["protocol-version"] == "1.0"
-    assert len(server.requests) == 3  # the lost request did not reach the server
+    assert len(server.requests) == 3  # the lost request and the throttled one were not carried out
 
 
 def test_read_without_an_answer_ends_when_its_time_is_over(server: UnityCatalogServer) -> None:
