@@ -362,8 +362,8 @@ class AddCDCFile:
 
 @dataclass(frozen=True, slots=True)
 class SetTransaction:
-    """The action `txn`: the newest transaction version of an application. last_updated_ms: ms since 1970. Protocol: Transaction
-    Identifiers."""
+    """The action `txn`: the newest transaction version of an application. last_updated_ms: ms since 1970.
+    Protocol: Transaction Identifiers."""
 
     app_id: str
     version: int
@@ -415,8 +415,8 @@ class DomainMetadata:
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """The action `commitInfo`: who made a commit and how, in any form. `values` is the JSON object in the log. Protocol: Commit
-    Provenance Information."""
+    """The action `commitInfo`: who made a commit and how, in any form. `values` is the JSON object in the log.
+    Protocol: Commit Provenance Information."""
 
     values: Mapping[str, Any]
 
