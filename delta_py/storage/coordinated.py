@@ -370,8 +370,8 @@ class CoordinatedStore:
 
     def _check_published(self, path: str) -> None:
         """Raises StorageError if the path is that of a checkpoint or a compaction of versions that are not published yet, and
-        cannot be published now; UnsupportedOperationError for a file of the log in a transaction. Protocol: Maintenance
-        Operations on Catalog-managed Tables.
+        cannot be published now; UnsupportedOperationError for a file of the log in a transaction.
+        Protocol: Maintenance Operations on Catalog-managed Tables.
         """
         directory, _, file_name = path.rpartition("/")
         self._refuse_in_transaction(path)
