@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from delta_py.errors import ExpressionError
+from delta_py.errors import DeltaError, ExpressionError
 from delta_py.expressions.coercion import INTEGRAL
 from delta_py.expressions.parse import parse_expression, type_of
 from delta_py.expressions.tree import Call, Cast, Expression, Literal, nodes_of
@@ -42,16 +42,27 @@ def spark_sql(sql: str) -> str:
 
 
 def spark_condition(sql: str, schema: StructType) -> str:
-    """As spark_sql, for a condition on rows of the schema. It also refuses the division of whole-number columns: its result is a
-    whole number in deltalake, and a fraction here."""
+    """As spark_sql, for a condition on rows of the schema, or a new value of them. It also refuses the division of whole-number
+    columns: its result is a whole number in deltalake, and a fraction here."""
     condition = spark_sql(sql)
-    _refuse_division_of_whole_numbers(condition, schema)
+    _refuse_division_of_whole_numbers(condition, parse_expression(condition, schema), schema)
     return condition
 
 
-def _refuse_division_of_whole_numbers(sql: str, schema: StructType) -> None:
-    """Raises ExpressionError for a division of two whole numbers anywhere in the SQL."""
-    quotients = (node for node in nodes_of(parse_expression(sql, schema)) if isinstance(node, Call) and node.name == "/")
+def spark_expression(sql: str, schema: StructType) -> str:
+    """As spark_condition, but a name or a type that is wrong is no error here: what runs the SQL reports it, and says more."""
+    expression = spark_sql(sql)
+    try:
+        tree = parse_expression(expression, schema)
+    except DeltaError:
+        return expression
+    _refuse_division_of_whole_numbers(expression, tree, schema)
+    return expression
+
+
+def _refuse_division_of_whole_numbers(sql: str, tree: Expression, schema: StructType) -> None:
+    """Raises ExpressionError for a division of two whole numbers anywhere in the SQL. tree: the parsed SQL."""
+    quotients = (node for node in nodes_of(tree) if isinstance(node, Call) and node.name == "/")
     if any(all(_is_whole(operand, schema) for operand in quotient.arguments) for quotient in quotients):
         raise _other_result_error(sql, *_DIVISION)
 

@@ -40,11 +40,12 @@ from delta_py.as_deltalake.operations.written_files import commit_files, deletio
 from delta_py.as_deltalake.properties import WriterProperties
 from delta_py.as_deltalake.pruning import condition_of
 from delta_py.as_deltalake.schema import Schema, columns_of
-from delta_py.as_deltalake.sql_dialects import spark_condition, spark_sql, with_lenient_casts
+from delta_py.as_deltalake.sql_dialects import spark_condition, spark_expression, spark_sql, with_lenient_casts
 from delta_py.as_deltalake.transaction import AddAction, CommitProperties, PostCommitHookProperties
 from delta_py.deltalake_methods import absolute_paths, create_at, distinct_partitions, is_delta_table
 from delta_py.log.history import commit_infos
 from delta_py.object_stores.open_store import open_or_stage, open_store
+from delta_py.scan.file_groups import CHANGE_FIELDS
 from delta_py.storage.addresses import has_scheme
 from delta_py.storage.store_options import StorageOptions
 from delta_py.table import DeltaTable as Table
@@ -271,7 +272,8 @@ class DeltaTable:
         from delta_py.as_deltalake.operations.change_feed import read_changes
 
         bounds = (starting_version, ending_version, version_or_time(starting_timestamp), version_or_time(ending_timestamp))
-        condition = None if predicate is None else spark_sql(predicate)
+        names = StructType((*self.as_delta.struct_type.fields, *CHANGE_FIELDS))
+        condition = None if predicate is None else spark_expression(predicate, names)
         return reader_out(read_changes(self.as_delta, *bounds, columns, condition, allow_out_of_range=allow_out_of_range))
 
     # ------------------------------------------------------------ changing rows
@@ -307,11 +309,13 @@ class DeltaTable:
         if updates is not None and not all(isinstance(text, str) for pair in updates.items() for text in pair):
             raise TypeError(f"updates are SQL expressions by column, as texts, and not {updates}. new_values are Python values.")
         with block(writer_properties):
-            by_column = None if updates is None else {spark_sql(name): spark_sql(sql) for name, sql in updates.items()}
-            if by_column is not None and not error_on_type_mismatch:
-                by_column = with_lenient_casts(by_column, self.as_delta.struct_type)
+            schema, by_column = self.as_delta.struct_type, None
+            if updates is not None:
+                by_column = {spark_sql(name): spark_condition(sql, schema) for name, sql in updates.items()}
+                if not error_on_type_mismatch:
+                    by_column = with_lenient_casts(by_column, schema)
             values = None if new_values is None else {spark_sql(name): value for name, value in new_values.items()}
-            operation_metrics = self.as_delta.update(by_column, values, _in_spark_dialect(predicate, self.as_delta.struct_type))
+            operation_metrics = self.as_delta.update(by_column, values, _in_spark_dialect(predicate, schema))
             return metrics.by_deltalake_names(operation_metrics, metrics.UPDATE)
 
     def merge(

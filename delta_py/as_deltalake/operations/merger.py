@@ -10,11 +10,11 @@ from delta_py.as_deltalake.arguments import refuse_generated_columns
 from delta_py.as_deltalake.arrow_exchange import reader_in
 from delta_py.as_deltalake.operations import metrics
 from delta_py.as_deltalake.schema import columns_of
-from delta_py.as_deltalake.sql_dialects import spark_sql, with_lenient_casts
+from delta_py.as_deltalake.sql_dialects import spark_expression, spark_sql, with_lenient_casts
 from delta_py.row_changes.merge import TableMerger as RowsMerger
 from delta_py.table import DeltaTable
 from delta_py.types.names import quoted, split_name
-from delta_py.types.schema import StructType
+from delta_py.types.schema import StructField, StructType
 
 
 class TableMerger:
@@ -39,12 +39,14 @@ class TableMerger:
         self._merge_schema, self._columns = merge_schema, table.struct_type
         self._complete_kinds: set[str] = set()  # kinds with a clause that has no condition, and so takes all remaining rows
         self._lenient_types = table.struct_type if is_lenient else StructType()  # without columns no value is cast
+        source_columns = columns_of(reader.schema)
+        self._names = _names_in_sql({target_alias or "target": table.struct_type, source_alias or "source": source_columns})
         if merge_schema:
-            refuse_generated_columns(table.struct_type, columns_of(reader.schema))
+            refuse_generated_columns(table.struct_type, source_columns)
         self._merger = RowsMerger(
             table.snapshot.store,
             reader,
-            spark_sql(predicate),
+            spark_expression(predicate, self._names),
             source_alias,
             target_alias,
             truncate_nanoseconds=True,
@@ -54,7 +56,7 @@ class TableMerger:
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
         if self._can_apply("matched", predicate):
-            self._merger.when_matched_update(self._by_column(updates), _in_spark_dialect(predicate))
+            self._merger.when_matched_update(self._by_column(updates), self._in_spark_dialect(predicate))
         return self
 
     def when_matched_update_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
@@ -62,33 +64,33 @@ class TableMerger:
         change. With merge_schema the table also gets the source's other columns.
         """
         if self._can_apply("matched", predicate):
-            self._merger.when_matched_update(self._all_source_columns(except_cols), _in_spark_dialect(predicate))
+            self._merger.when_matched_update(self._all_source_columns(except_cols), self._in_spark_dialect(predicate))
         return self
 
     def when_matched_delete(self, predicate: str | None = None) -> Self:
         if self._can_apply("matched", predicate):
-            self._merger.when_matched_delete(_in_spark_dialect(predicate))
+            self._merger.when_matched_delete(self._in_spark_dialect(predicate))
         return self
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
         if self._can_apply("not matched", predicate):
-            self._merger.when_not_matched_insert(self._by_column(updates), _in_spark_dialect(predicate))
+            self._merger.when_not_matched_insert(self._by_column(updates), self._in_spark_dialect(predicate))
         return self
 
     def when_not_matched_insert_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
         """Columns that only the table has get their default, or null."""
         if self._can_apply("not matched", predicate):
-            self._merger.when_not_matched_insert(self._all_source_columns(except_cols), _in_spark_dialect(predicate))
+            self._merger.when_not_matched_insert(self._all_source_columns(except_cols), self._in_spark_dialect(predicate))
         return self
 
     def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
         if self._can_apply("not matched by source", predicate):
-            self._merger.when_not_matched_by_source_update(self._by_column(updates), _in_spark_dialect(predicate))
+            self._merger.when_not_matched_by_source_update(self._by_column(updates), self._in_spark_dialect(predicate))
         return self
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Self:
         if self._can_apply("not matched by source", predicate):
-            self._merger.when_not_matched_by_source_delete(_in_spark_dialect(predicate))
+            self._merger.when_not_matched_by_source_delete(self._in_spark_dialect(predicate))
         return self
 
     def execute(self) -> dict[str, Any]:
@@ -126,8 +128,14 @@ class TableMerger:
 
     def _by_column(self, updates: Mapping[str, str]) -> dict[str, str]:
         """The updates in Spark's dialect, by column. Aliases of table and source before the columns' names are removed."""
-        by_column = {_without_alias(spark_sql(name), self._aliases): spark_sql(value) for name, value in updates.items()}
+        by_column = {
+            _without_alias(spark_sql(name), self._aliases): spark_expression(value, self._names)
+            for name, value in updates.items()
+        }
         return with_lenient_casts(by_column, self._lenient_types)
+
+    def _in_spark_dialect(self, predicate: str | None) -> str | None:
+        return None if predicate is None else spark_expression(predicate, self._names)
 
 
 def _without_alias(name: str, aliases: tuple[str | None, str | None]) -> str:
@@ -136,5 +144,12 @@ def _without_alias(name: str, aliases: tuple[str | None, str | None]) -> str:
     return ".".join(map(quoted, other_names)) if other_names and first_name in aliases else name
 
 
-def _in_spark_dialect(predicate: str | None) -> str | None:
-    return None if predicate is None else spark_sql(predicate)
+def _names_in_sql(rows_by_alias: Mapping[str, StructType]) -> StructType:
+    """What SQL of the MERGE may name: each alias as a struct of the columns of its side, and each column by its name alone. A
+    name that several of them have means the first."""
+    aliases = [StructField(alias, schema) for alias, schema in rows_by_alias.items()]
+    columns = [field for schema in rows_by_alias.values() for field in schema.fields]
+    fields: dict[str, StructField] = {}
+    for field in (*aliases, *columns):
+        fields.setdefault(field.name.lower(), field)
+    return StructType(tuple(fields.values()))

@@ -9,6 +9,7 @@ import pytest
 
 from delta_py.as_deltalake import DeltaTable, write_deltalake
 from delta_py.as_deltalake.exceptions import DeltaError
+from delta_py.as_deltalake.operations.merger import TableMerger
 from delta_py.as_deltalake.sql_dialects import duckdb_sql, spark_sql
 from delta_py.errors import ExpressionError
 
@@ -67,6 +68,31 @@ def test_division_of_whole_numbers_is_refused_in_conditions(tmp_path: Path) -> N
     assert table.version() == 0
     table.delete("x / 2 = 3.5 AND id / 2.0 = 3.5 AND id div 2 = 3")
     assert table.to_pyarrow_table()["id"].to_pylist() == [8]
+
+
+def test_division_of_whole_numbers_is_refused_in_new_values(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1, 2], "a": [7, 8], "x": [1.0, 2.0]})
+    write_deltalake(tmp_path, rows, configuration={"delta.enableChangeDataFeed": "true"})
+    table, source = DeltaTable(tmp_path), pa.table({"id": [1], "b": [2]})
+
+    def merger() -> TableMerger:
+        return table.merge(source, "t.id = s.id", "s", "t")
+
+    for change in (
+        lambda: table.update({"x": "a / id"}),
+        lambda: merger().when_matched_update({"x": "t.a / s.b"}),
+        lambda: merger().when_matched_update({"x": "a / b"}),
+        lambda: merger().when_matched_delete("a / b > 3"),
+        lambda: table.merge(source, "t.id = s.id AND a / b = 3", "s", "t"),
+        lambda: table.load_cdf(0, predicate="a / id = 4"),
+        lambda: table.load_cdf(0, predicate="_commit_version / 2 = 0"),
+    ):
+        with pytest.raises(DeltaError, match="a div b"):
+            change()
+    assert table.version() == 0
+    merger().when_matched_update({"x": "t.a / 2.0 + s.b"}, predicate="a div b = 3").execute()
+    assert sorted(table.to_pyarrow_table()["x"].to_pylist()) == [2.0, 5.5]
+    assert pa.table(table.load_cdf(0, predicate="a / 2.0 = 4")).num_rows == 1
 
 
 def test_backticks_become_the_quotes_of_duckdb() -> None:
