@@ -97,8 +97,8 @@ def test_layout_says_which_columns_queries_were_filtered_by(path: str) -> None:
 
 
 def test_what_is_remembered_of_filters_is_bounded(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filtered_columns, "_MOST_TABLES", 2)
-    monkeypatch.setattr(filtered_columns, "_MOST_COLUMNS", 1)
+    monkeypatch.setattr(filtered_columns, "_MAX_TABLES", 2)
+    monkeypatch.setattr(filtered_columns, "_MAX_COLUMNS", 1)
     memory, snapshot = filtered_columns.FilteredColumns(), DeltaTable(path).snapshot
     memory.note(snapshot, parse_predicate("sorted = 1", snapshot.schema))
     memory.note(snapshot, parse_predicate("sorted = 1 AND anywhere = 2", snapshot.schema))
