@@ -29,9 +29,7 @@ _MONGOLIAN_SELECTORS = "\u180b-\u180d\u180f"
 _SELECTOR = re.compile(f"[{_MONGOLIAN_SELECTORS}\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 # Default_Ignorable_Code_Point of Unicode, for characters whose category does not show it: the grapheme joiner, fillers of Hangul,
 # inherent vowels of Khmer, variation selectors.
-_INVISIBLE = re.compile(
-    f"[\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0{_MONGOLIAN_SELECTORS}\ufe00-\ufe0f\U000e0100-\U000e01ef]"
-)
+_INVISIBLE = re.compile(f"[\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0{_MONGOLIAN_SELECTORS}\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 # All except ASCII and the Latin letters after it, so that most European text is accepted quickly.
 _SUSPECT = re.compile("[^\x20-\x7e\u00c0-\u024f]+")
 _SUSPECT_IN_LINES = re.compile("[^\x20-\x7e\u00c0-\u024f\n]+")

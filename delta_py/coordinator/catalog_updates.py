@@ -8,10 +8,11 @@ never sent back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from delta_py.coordinator.ledger import Ratified
+from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.types.json_text import parse_json
 from delta_py.unity.catalog_answers import CatalogTable
 
@@ -68,16 +69,29 @@ def new_table_form(location: str, data: bytes) -> dict[str, Any]:
         next(action[kind] for action in actions if kind in action) for kind in ("metaData", "protocol", "commitInfo")
     )
     domains = [action["domainMetadata"] for action in actions if "domainMetadata" in action]
+    definition = _definition_form(metadata, protocol, domains)
+    return {"location": location, "table-type": "MANAGED", **definition, "last-commit-timestamp-ms": info["inCommitTimestamp"]}
+
+
+def external_table_form(
+    location: str, metadata: Metadata, protocol: Protocol, domains: Iterable[DomainMetadata], timestamp_ms: int
+) -> dict[str, Any]:
+    """The definition of an external table, as the catalog takes it. timestamp_ms: of the newest version, since 1970."""
+    definition = _definition_form(metadata.to_json(), protocol.to_json(), [domain.to_json() for domain in domains])
+    return {"location": location, "table-type": "EXTERNAL", **definition, "last-commit-timestamp-ms": timestamp_ms}
+
+
+def _definition_form(
+    metadata: Mapping[str, Any], protocol: Mapping[str, Any], domains: Iterable[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The parts of a table's definition, from the values of its actions in JSON."""
     catalog_domains = {domain["domain"]: _configuration(domain) for domain in domains if domain["domain"] in _DOMAIN_FIELDS}
     description = metadata.get("description")
     return {
-        "location": location,
-        "table-type": "MANAGED",
         "columns": catalog_type(parse_json(metadata["schemaString"])),
         "partition-columns": metadata.get("partitionColumns") or [],
         "protocol": protocol_form(protocol),
         "properties": {name: value for name, value in metadata["configuration"].items() if not is_derived(name)},
-        "last-commit-timestamp-ms": info["inCommitTimestamp"],
         **({} if description is None else {"comment": description}),
         **({"domain-metadata": catalog_domains} if catalog_domains else {}),
     }

@@ -316,8 +316,7 @@ class DynamoDbLedger(DynamoDbTransactions):
         return None
 
     def _append_actions(self, table: str, commits: list[Ratified], table_item: Item | None, moment: int, call: str) -> list[Item]:
-        """The actions that append commits to a table. Raises VersionTakenError unless they are the versions after the newest.
-        """
+        """The actions that append commits to a table. Raises VersionTakenError unless they are the versions after the newest."""
         newest = None if table_item is None else table_item["version"]
         versions = [commit.version for commit in commits]
         if table_item is None or versions != list(range(table_item["version"] + 1, table_item["version"] + 1 + len(commits))):
@@ -444,5 +443,3 @@ def _is_too_long(table: str) -> bool:
 def _table_set_changes(tables: int) -> Item:
     """The changes of the ledger's item when the set of known tables changes. tables: their number then."""
     return {"tables": tables, "changed": str(uuid.uuid4())}
-
-

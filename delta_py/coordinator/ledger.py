@@ -163,9 +163,7 @@ class RatificationRefusedError(DeltaError, error_class="DELTA_COORDINATOR_REFUSE
     """The ledger did not ratify the commit, and never will."""
 
 
-class TooManyUnpublishedError(
-    RatificationRefusedError, error_class="DELTA_COORDINATOR_UNPUBLISHED_LIMIT", sql_state="54000"
-):
+class TooManyUnpublishedError(RatificationRefusedError, error_class="DELTA_COORDINATOR_UNPUBLISHED_LIMIT", sql_state="54000"):
     """The catalog ratifies no more commits of the table before some are published. Nothing was ratified."""
 
 

@@ -103,8 +103,7 @@ def _psycopg() -> Any:
         import psycopg
     except ImportError as error:
         raise UnsupportedOperationError(
-            "A coordinator in PostgreSQL needs psycopg. Install pydelta with the extra postgres: "
-            f"{install_command('postgres')}."
+            f"A coordinator in PostgreSQL needs psycopg. Install pydelta with the extra postgres: {install_command('postgres')}."
         ) from error
     return psycopg
 

@@ -10,14 +10,12 @@ Protocol: Creating and Dropping Catalog-managed Tables.
 from __future__ import annotations
 
 import os
-import time
 from typing import Any
 
-from delta_py.backoff import Backoff
 from delta_py.coordinator.catalog_updates import new_table_form
 from delta_py.coordinator.ledger import Tail
 from delta_py.coordinator.unity_ledger import UnityLedger
-from delta_py.errors import CommitOutcomeUnknownError, TableAlreadyExistsError
+from delta_py.errors import CommitOutcomeUnknownError
 from delta_py.object_stores.catalog_store import CatalogStore
 from delta_py.object_stores.open_catalog_table import catalog_access, files_at, open_catalog_table
 from delta_py.object_stores.table_store import NO_RULES, NewTableRules, TableStore
@@ -25,18 +23,11 @@ from delta_py.protocol.paths import STAGED_DIRECTORY
 from delta_py.storage.coordinated import commit_name
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
-from delta_py.unity.catalog_errors import (
-    CatalogAnswerError,
-    CatalogObjectNotFoundError,
-    CatalogRefusedError,
-    CatalogUnavailableError,
-)
+from delta_py.unity.catalog_errors import CatalogObjectNotFoundError, CatalogUnavailableError
 from delta_py.unity.table_access import TableAccess
+from delta_py.unity.table_creation import create_in_catalog
 
-_ATTEMPTS = 10
-_BACKOFF = Backoff(first_seconds=0.1, longest_seconds=5.0)
-_THROTTLED = 429
-_NO_TABLE, _EXISTS = "NoSuchTableException", "AlreadyExistsException"
+_NO_TABLE = "NoSuchTableException"
 
 
 def open_or_stage_catalog_table(url: str, options: StorageOptions) -> tuple[ObjectStore, NewTableRules]:
@@ -100,45 +91,13 @@ class NewCatalogStore(CatalogStore):
         self._is_created, self._is_tail_known = True, False
 
     def _create(self, data: bytes) -> None:
-        """Create the table in the catalog. The request is repeated until it is answered: if an earlier attempt was carried out,
-        the name means our table. data: the commit of version 0."""
-        request_body, is_unanswered = new_table_form(self._location, data), False
-        for attempt in range(_ATTEMPTS):
-            try:
-                return self._access.create(request_body)
-            except CatalogObjectNotFoundError:  # the schema was dropped
-                if not is_unanswered:
-                    raise
-            except CatalogRefusedError as error:
-                # Only an earlier attempt, whose answer was lost, can have created our own table.
-                if is_unanswered:
-                    is_ours = self._is_our_table()
-                    if is_ours:
-                        return
-                    if error.kind == _EXISTS and is_ours is False:
-                        raise self._already_exists_error() from error
-                elif error.status != _THROTTLED:
-                    raise (self._already_exists_error() if error.kind == _EXISTS else error) from error
-            except (CatalogUnavailableError, CatalogAnswerError):
-                is_unanswered = True
-            time.sleep(_BACKOFF.wait_seconds(attempt))
-        raise CommitOutcomeUnknownError(
-            f"Unity Catalog neither confirmed nor refused the new table {self.ledger.shown}. It may exist. The files are kept. "
-            f"Open the table before you run the operation again: if its id is {self.ledger.identity}, the operation is complete."
-        )
-
-    def _is_our_table(self) -> bool | None:
-        """Whether the table that has the name in the catalog is the one of this store; None if the catalog does not say."""
+        """Create the table in the catalog. data: the commit of version 0."""
         try:
-            return self._access.load().table_id == self.ledger.identity
-        except CatalogObjectNotFoundError:  # not created, or dropped since
-            return False
-        except (CatalogRefusedError, CatalogUnavailableError, CatalogAnswerError):
-            return None
-
-    def _already_exists_error(self) -> TableAlreadyExistsError:
-        return TableAlreadyExistsError(
-            f"The table {self.ledger.shown} already exists: it was created meanwhile. Nothing was written. Run the operation "
-            "again.",
-            error_class="TABLE_OR_VIEW_ALREADY_EXISTS",
-        )
+            create_in_catalog(
+                self._access, new_table_form(self._location, data), lambda table: table.table_id == self.ledger.identity
+            )
+        except CatalogUnavailableError as error:
+            raise CommitOutcomeUnknownError(
+                f"{error.message} The files are kept. Open the table before you run the operation again: if its id is "
+                f"{self.ledger.identity}, the operation is complete."
+            ) from error

@@ -199,6 +199,7 @@ def condition_text(rule: RowRule) -> str:
 
 def in_schema_order(columns: Iterable[Path], schema: StructType) -> list[Path]:
     """The columns in the order of the schema; those that it lacks come first."""
+
     def order(path: Path) -> tuple[int, Path]:
         position = schema.position(path[0])
         return -1 if position is None else position, path

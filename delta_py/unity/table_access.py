@@ -76,7 +76,8 @@ class TableAccess:
         self.name, self._client, self._options, self._clock_ms = name, client, options, clock_ms
         self._lock = threading.Lock()
         self._credential: VendedCredential | None = None
-        self._staging_ids: dict[str, str] = {}  # of new tables, by their locations, until they are created
+        # The requests for credentials of new tables, path and query by location, until the tables are created.
+        self._new_table_requests: dict[str, tuple[str, dict[str, str]]] = {}
         self._renew_at_ms = 0  # since 1970
         _accesses.add(self)
 
@@ -92,7 +93,7 @@ class TableAccess:
         if self._options is None or not self._options.is_shared:
             raise TypeError(f"the token for {self.name.shown} does not leave the process without the option unity.share_token")
         with self._lock:
-            return _copied, (self.name, self._options, self._credential, dict(self._staging_ids))
+            return _copied, (self.name, self._options, self._credential, dict(self._new_table_requests))
 
     @property
     def _schema_path(self) -> str:
@@ -118,10 +119,16 @@ class TableAccess:
         answer = self._new_place()
         staged = staged_table(answer, self.name.text)
         with self._lock:
-            self._staging_ids[staged.location] = staged.table_id
+            self._new_table_requests[staged.location] = (f"/delta/v1/staging-tables/{staged.table_id}/credentials", {})
             if answer.get("storage-credentials"):
                 self._use_credential(covering(vended_credentials(answer, self.name.text), staged.location, self.name.text))
         return staged
+
+    def use_external_location(self, location: str) -> None:
+        """Prepare for a new external table at a location that the user names. Sends no request."""
+        with self._lock:
+            query = {"location": location, "operation": "READ_WRITE"}
+            self._new_table_requests[location] = ("/delta/v1/temporary-path-credentials", query)
 
     def _new_place(self) -> dict[str, Any]:
         """Repeated until it is answered: a place that nobody uses does no harm."""
@@ -139,7 +146,7 @@ class TableAccess:
         RestClient.post."""
         self._client.post(f"{self._schema_path}/tables", {"name": self.name.parts[2], **definition})
         with self._lock:
-            self._staging_ids.pop(definition["location"], None)
+            self._new_table_requests.pop(definition["location"], None)
 
     def drop(self) -> None:
         """Drop the table from the catalog. Raises as RestClient.delete."""
@@ -194,13 +201,13 @@ class TableAccess:
 
     def _request_credentials(self, location: str) -> tuple[VendedCredential, ...]:
         """Credentials for reading and writing, or only for reading if the user may not write."""
-        # A table that is staged and not yet created has credentials by its staging id, not by its name.
-        staging_id = self._staging_ids.get(location)
-        if staging_id is not None:
+        # A table that is not yet created has no credentials by its name.
+        new_table_request = self._new_table_requests.get(location)
+        if new_table_request is not None:
             try:
-                answer = self._client.get(f"/delta/v1/staging-tables/{staging_id}/credentials")
+                answer = self._client.get(*new_table_request)
             except CatalogObjectNotFoundError:  # the table was created, and the answer was lost
-                self._staging_ids.pop(location, None)
+                self._new_table_requests.pop(location, None)
             else:
                 return vended_credentials(answer, self.name.text)
         path = f"{self._table_path}/credentials"
@@ -212,11 +219,13 @@ class TableAccess:
             answer = self._client.get(path, {"operation": "READ"})
         return vended_credentials(answer, self.name.text)
 
-    def _take_over(self, credential: VendedCredential | None, staging_ids: Mapping[str, str]) -> None:
+    def _take_over(
+        self, credential: VendedCredential | None, new_table_requests: Mapping[str, tuple[str, dict[str, str]]]
+    ) -> None:
         """Take over what a pickled access contains. Its credential is used only if it expires later than the one of this
         process."""
         with self._lock:
-            self._staging_ids |= staging_ids
+            self._new_table_requests |= new_table_requests
             present, never_ms = self._credential, 2**63
             if credential is None:
                 return
@@ -237,11 +246,14 @@ def catalog_client(server: str, options: AccessOptions) -> RestClient:
 
 
 def _copied(
-    name: CatalogTableName, options: AccessOptions, credential: VendedCredential | None, staging_ids: Mapping[str, str]
+    name: CatalogTableName,
+    options: AccessOptions,
+    credential: VendedCredential | None,
+    new_table_requests: Mapping[str, tuple[str, dict[str, str]]],
 ) -> TableAccess:
     """Unpickles an access: the one of this process, with what the pickled one knew."""
     access = table_access(name, options)
-    access._take_over(credential, staging_ids)
+    access._take_over(credential, new_table_requests)
     return access
 
 

@@ -179,9 +179,7 @@ def test_versions_of_an_external_table_are_reported(server: UnityCatalogServer, 
 
 
 @pytest.mark.usefixtures("harmless_post_commit")
-def test_commit_stands_if_its_report_fails(
-    server: UnityCatalogServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_commit_stands_if_its_report_fails(server: UnityCatalogServer, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     create_external(server, "e", tmp_path / "external", rows(3))
     server.fail("POST", "/tables/e", Failure.THROTTLED)
     write_delta(server.table_url("e"), rows(4), mode="append", storage_options=server.options)

@@ -12,8 +12,8 @@ import pytest
 from delta_py import DeltaTable, as_deltalake, write_delta
 from delta_py.errors import CommitOutcomeUnknownError, InvariantViolationError, TableAlreadyExistsError
 from delta_py.log.catalog_contract import REQUIRED_FEATURES, REQUIRED_PROPERTIES
-from delta_py.object_stores import new_catalog_table
 from delta_py.storage import publication
+from delta_py.unity import table_creation
 from delta_py.unity.catalog_errors import CatalogObjectNotFoundError, CatalogRefusedError
 from tests.support.servers.unity_catalog import Failure, UnityCatalogServer
 from tests.support.tables.catalog_tables import create_managed
@@ -156,7 +156,7 @@ def test_refusal_after_a_lost_answer_does_not_undo_the_creation(server: UnityCat
 def test_refusal_after_a_lost_request_leaves_the_creation_unknown(
     server: UnityCatalogServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(new_catalog_table, "_BACKOFF", new_catalog_table.Backoff(0.001, 0.001))
+    monkeypatch.setattr(table_creation, "_BACKOFF", table_creation.Backoff(0.001, 0.001))
     server.fail("POST", "/schemas/s/tables", Failure.LOST_REQUEST, *[Failure.FORBIDDEN] * 20)
     with pytest.raises(CommitOutcomeUnknownError, match="may exist"):
         create(server)
@@ -164,7 +164,7 @@ def test_refusal_after_a_lost_request_leaves_the_creation_unknown(
 
 
 def test_creation_whose_answers_are_all_lost_is_unknown(server: UnityCatalogServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(new_catalog_table, "_BACKOFF", new_catalog_table.Backoff(0.001, 0.001))
+    monkeypatch.setattr(table_creation, "_BACKOFF", table_creation.Backoff(0.001, 0.001))
     server.fail("POST", "/schemas/s/tables", *[Failure.LOST_REQUEST] * 20)
     with pytest.raises(CommitOutcomeUnknownError, match="may exist"):
         create(server)

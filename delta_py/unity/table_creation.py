@@ -1,0 +1,73 @@
+"""Create a table in Unity Catalog, once, although answers may be lost.
+
+create_in_catalog(access, definition, is_ours)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from delta_py.backoff import Backoff
+from delta_py.errors import TableAlreadyExistsError
+from delta_py.unity.catalog_answers import CatalogTable
+from delta_py.unity.catalog_errors import (
+    CatalogAnswerError,
+    CatalogObjectNotFoundError,
+    CatalogRefusedError,
+    CatalogUnavailableError,
+)
+from delta_py.unity.table_access import TableAccess
+
+_ATTEMPTS = 10
+_BACKOFF = Backoff(first_seconds=0.1, longest_seconds=5.0)
+_THROTTLED = 429
+_EXISTS = "AlreadyExistsException"
+
+
+def create_in_catalog(access: TableAccess, definition: Mapping[str, Any], is_ours: Callable[[CatalogTable], bool]) -> None:
+    """Create a table. The request is repeated until it is answered: if an earlier attempt was carried out, the name means our
+    table. definition: as TableAccess.create. is_ours: whether a table that has the name is the one of this call.
+
+    Raises TableAlreadyExistsError if somebody else has created a table of that name; CatalogRefusedError;
+    CatalogObjectNotFoundError if there is no such schema; CatalogUnavailableError if no attempt was answered.
+    """
+    is_unanswered = False
+    for attempt in range(_ATTEMPTS):
+        try:
+            return access.create(definition)
+        except CatalogObjectNotFoundError:  # the schema was dropped
+            if not is_unanswered:
+                raise
+        except CatalogRefusedError as error:
+            # Only an earlier attempt, whose answer was lost, can have created our own table.
+            if is_unanswered:
+                is_created = _is_created(access, is_ours)
+                if is_created:
+                    return None
+                if error.kind == _EXISTS and is_created is False:
+                    raise _already_exists_error(access) from error
+            elif error.status != _THROTTLED:
+                raise (_already_exists_error(access) if error.kind == _EXISTS else error) from error
+        except (CatalogUnavailableError, CatalogAnswerError):
+            is_unanswered = True
+        time.sleep(_BACKOFF.wait_seconds(attempt))
+    raise CatalogUnavailableError(f"Unity Catalog neither confirmed nor refused the new table {access.name.shown}. It may exist.")
+
+
+def _is_created(access: TableAccess, is_ours: Callable[[CatalogTable], bool]) -> bool | None:
+    """Whether the table that has the name in the catalog is the one of this call; None if the catalog does not say."""
+    try:
+        return is_ours(access.load())
+    except CatalogObjectNotFoundError:  # not created, or dropped since
+        return False
+    except (CatalogRefusedError, CatalogUnavailableError, CatalogAnswerError):
+        return None
+
+
+def _already_exists_error(access: TableAccess) -> TableAlreadyExistsError:
+    return TableAlreadyExistsError(
+        f"The table {access.name.shown} already exists: it was created meanwhile. Nothing was written. Run the operation again.",
+        error_class="TABLE_OR_VIEW_ALREADY_EXISTS",
+    )
