@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from delta_py.coordinator.ledger import Ratified
-from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.types.json_text import parse_json
 from delta_py.unity.catalog_answers import CatalogTable
 
@@ -74,10 +73,15 @@ def new_table_form(location: str, data: bytes) -> dict[str, Any]:
 
 
 def external_table_form(
-    location: str, metadata: Metadata, protocol: Protocol, domains: Iterable[DomainMetadata], timestamp_ms: int
+    location: str,
+    metadata: Mapping[str, Any],
+    protocol: Mapping[str, Any],
+    domains: Iterable[Mapping[str, Any]],
+    timestamp_ms: int,
 ) -> dict[str, Any]:
-    """The definition of an external table, as the catalog takes it. timestamp_ms: of the newest version, since 1970."""
-    definition = _definition_form(metadata.to_json(), protocol.to_json(), [domain.to_json() for domain in domains])
+    """The definition of an external table, as the catalog takes it, from the values of its actions in JSON. timestamp_ms: of the
+    newest version, since 1970."""
+    definition = _definition_form(metadata, protocol, domains)
     return {"location": location, "table-type": "EXTERNAL", **definition, "last-commit-timestamp-ms": timestamp_ms}
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import Transaction
+from delta_py.definition.catalog_entry import enter_in_catalog
 from delta_py.definition.create import TableDefinition, check_empty, create_parameters, create_table
 from delta_py.definition.log_properties import on_log_of
 from delta_py.definition.protocols import with_features
@@ -57,7 +58,7 @@ def build_table(store: ObjectStore, mode: str, definition: TableDefinition, *, j
     Raises SchemaMismatchError for a replacement without columns (DELTA_SCHEMA_NOT_PROVIDED), and for an existing table that
     differs; TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS), TableNotFoundError (TABLE_OR_VIEW_NOT_FOUND),
     InvalidOptionError (DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION), UnsupportedTableFeatureError for rules that this version
-    cannot enforce.
+    cannot enforce. Raises as enter_in_catalog if the table is complete and its name could not be entered.
     """
     if mode not in OPERATIONS:
         raise InvalidOptionError(f"{mode!r} is no way to build a table. Name one of {', '.join(OPERATIONS)}.")
@@ -68,6 +69,13 @@ def build_table(store: ObjectStore, mode: str, definition: TableDefinition, *, j
             error_class="DELTA_SCHEMA_NOT_PROVIDED",
             sql_state="42908",
         )
+    version = _build(store, mode, definition, join=join)
+    enter_in_catalog(store)
+    return version
+
+
+def _build(store: ObjectStore, mode: str, definition: TableDefinition, *, join: bool) -> int:
+    """As build_table, without the table's entry in a catalog."""
     try:
         snapshot = Snapshot.load(store)
     except TableNotFoundError:

@@ -24,6 +24,7 @@ from delta_py.storage.coordinated import commit_name
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
 from delta_py.unity.catalog_errors import CatalogObjectNotFoundError, CatalogUnavailableError
+from delta_py.unity.external_tables import LOCATION_OPTION, NewExternalTable, catalog_location
 from delta_py.unity.table_access import TableAccess
 from delta_py.unity.table_creation import create_in_catalog
 
@@ -38,7 +39,17 @@ def open_or_stage_catalog_table(url: str, options: StorageOptions) -> tuple[Obje
     except CatalogObjectNotFoundError as error:
         if error.message_parameters["kind"] != _NO_TABLE:
             raise
+    if options.get(LOCATION_OPTION) is not None:
+        return _external_table(url, options), NO_RULES
     return _stage_table(url, options)
+
+
+def _external_table(url: str, options: StorageOptions) -> TableStore:
+    """The store of a new external table, at the location that the options name. A table may exist there already."""
+    access, file_options = catalog_access(url, options)
+    location = catalog_location(str(options.get(LOCATION_OPTION)), access.name)
+    access.use_external_location(location)
+    return TableStore(files_at(location, access, file_options), file_options, NewExternalTable(access, location))
 
 
 def _stage_table(url: str, options: StorageOptions) -> tuple[ObjectStore, NewTableRules]:

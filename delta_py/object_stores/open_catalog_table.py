@@ -24,7 +24,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
 from delta_py.unity.access_tokens import shared_options
 from delta_py.unity.catalog_errors import CatalogAnswerError
-from delta_py.unity.external_tables import ExternalTable
+from delta_py.unity.external_tables import LOCATION_OPTION, ExternalTable, check_location
 from delta_py.unity.rest_client import TIMEOUT_SECONDS
 from delta_py.unity.server_urls import CatalogTableName, is_local, table_of
 from delta_py.unity.table_access import AccessOptions, TableAccess, table_access
@@ -44,10 +44,14 @@ def open_catalog_table(url: str, options: StorageOptions) -> TableStore:
     """The store of the table's files and log. Sends a request to the server.
 
     Raises CatalogObjectNotFoundError, CatalogRefusedError, CatalogUnavailableError, CatalogAnswerError; InvalidOptionError for a
-    URL that names no table; UnsupportedOperationError for a table that this process must not open.
+    URL that names no table, and for a table that is not at the location of the options; UnsupportedOperationError for a table
+    that this process must not open.
     """
     access, file_options = catalog_access(url, options)
     table = access.load()
+    location = options.get(LOCATION_OPTION)
+    if location is not None:
+        check_location(location, table, access.name)
     files = files_at(table.location, access, file_options)
     if not table.is_managed:
         return TableStore(files, file_options, ExternalTable(access, table.table_id))

@@ -14,6 +14,7 @@ from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
 
 if TYPE_CHECKING:
     from delta_py.unity.external_tables import ExternalTable
+from delta_py.unity.external_tables import NewExternalTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +22,11 @@ class TableStore:
     """The store of one table. root_store has the files below the table's root. Files that the log names by URLs of another kind
     of store, or of another account, are read from there: shallow clones name the files of their source in this way. Nothing is
     written or deleted in other stores. external_table: the table in its catalog, if it was opened by name and commits are not
-    ratified there."""
+    ratified there; a NewExternalTable if the catalog does not have it yet."""
 
     root_store: ObjectStore
     options: StorageOptions = NO_OPTIONS
-    external_table: ExternalTable | None = None
+    external_table: ExternalTable | NewExternalTable | None = None
 
     @property
     def root(self) -> str:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.arrow_data import arrow_stream
+from delta_py.definition.catalog_entry import enter_in_catalog
 from delta_py.definition.overwrite import Overwrites, replace_metrics, replaced_files
 from delta_py.definition.request import StreamBatch, WriteRequest
 from delta_py.errors import DeltaError, InvalidOptionError, StorageError, TableNotFoundError
@@ -138,6 +139,7 @@ def write_rows(store: ObjectStore, reader: pa.RecordBatchReader, request: WriteR
     snapshot, begin = _load_newest(store), time.monotonic()
     plan = plan_on_snapshot(store, snapshot, from_arrow_schema(reader.schema), request)
     if isinstance(plan, NothingToDo):
+        enter_in_catalog(store)
         return plan.version
     Conformer(plan.state, reader.schema)  # a schema that does not fit is an error even when there are no rows
     written = write_files(plan.state, reader)
@@ -182,7 +184,21 @@ def commit_write(
 
     batch: of the stream that writes. If the table has already recorded it, nothing changes and its files are deleted.
     snapshot: the planned one, if it was loaded just now and in this process; else it is loaded again.
+    Raises as enter_in_catalog if the table is complete and its name could not be entered.
     """
+    version = _commit_files(store, plan, parts, batch, snapshot)
+    enter_in_catalog(store)
+    return version
+
+
+def _commit_files(
+    store: ObjectStore,
+    plan: WritePlan,
+    parts: Iterable[WrittenFiles],
+    batch: StreamBatch | None,
+    snapshot: Snapshot | None,
+) -> int:
+    """As commit_write, without the table's entry in a catalog."""
     written = WrittenFiles.of_all(parts)
     request = plan.request
     try:

@@ -79,6 +79,7 @@ _UNITY = (
     OptionName("unity.subject_token", is_secret=True),
     OptionName("unity.subject_token_file"),
     OptionName("unity.share_token"),
+    OptionName("unity.location"),
 )
 OPTION_NAMES: tuple[OptionName, ...] = (*_S3, *_GCS, *_AZURE, *_ALL_STORES, *_COORDINATOR, *_UNITY)
 

@@ -1,11 +1,29 @@
-"""An external table in the catalog, which gets the number of each new version: it does not ratify the commits of such a table."""
+"""External tables in the catalog. It does not ratify their commits, and gets the number of each new version.
+
+A new one is complete at a location that the user chooses before its name is entered:
+
+    new_table = NewExternalTable(access, catalog_location("s3://lake/orders", access.name))
+    new_table.enter(definition, 0)     # the files are there by now
+
+The option unity.location names the location.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
+from urllib.parse import quote, unquote, urlsplit
 
+from delta_py.errors import DeltaError, InvalidOptionError, TableAlreadyExistsError, UnsupportedOperationError, shown
+from delta_py.unity.catalog_answers import CatalogTable
+from delta_py.unity.catalog_errors import CatalogObjectNotFoundError, CatalogRefusedError, CatalogUnavailableError
+from delta_py.unity.server_urls import CatalogTableName, is_local
 from delta_py.unity.table_access import TableAccess
+from delta_py.unity.table_creation import create_in_catalog
+
+LOCATION_OPTION = "unity.location"
 
 
 @dataclass(frozen=True)
@@ -27,6 +45,104 @@ class ExternalTable:
             "last-commit-timestamp-ms": timestamp_ms,
         }
         self.access.update(self.table_id, [update])
+
+
+class NewExternalTable:
+    """An external table that the catalog does not have yet. access: None in a process to which the token was not sent; `enter`
+    then raises UnsupportedOperationError. location: as the catalog will name it, from catalog_location."""
+
+    def __init__(self, access: TableAccess | None, location: str) -> None:
+        self.location, self._access = location, access
+        self._entered: ExternalTable | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        is_shared = self._access is not None and self._access.is_shared
+        return NewExternalTable, (self._access if is_shared else None, self.location)
+
+    def report_version(self, version: int, timestamp_ms: int) -> None:
+        """As ExternalTable.report_version. Before `enter` there is nothing to report to."""
+        if self._entered is not None:
+            self._entered.report_version(version, timestamp_ms)
+
+    def enter(self, definition: Mapping[str, Any], version: int) -> None:
+        """Enter the table into the catalog, once. definition: from external_table_form. version: the table's newest.
+
+        The files are complete and stay if this fails. Raises TableAlreadyExistsError, CatalogRefusedError,
+        CatalogObjectNotFoundError if there is no such schema; CatalogUnavailableError if the outcome is unknown.
+        """
+        if self._entered is not None:
+            return
+        if self._access is None:
+            raise UnsupportedOperationError(
+                f"The table at {self.location} is complete, with version {version}, and has no name in Unity Catalog: the token "
+                "was not sent to the process that committed. Set unity.share_token, and enter it with CREATE TABLE ... LOCATION."
+            )
+        try:
+            create_in_catalog(self._access, definition, lambda table: is_at(table, self.location))
+        except (TableAlreadyExistsError, CatalogRefusedError, CatalogObjectNotFoundError, CatalogUnavailableError) as error:
+            self._raise_not_entered(self._access.name, version, error)
+        self._entered = ExternalTable(self._access, self._access.load().table_id)
+        self._entered.report_version(version, definition["last-commit-timestamp-ms"])
+
+    def _raise_not_entered(self, name: CatalogTableName, version: int, error: DeltaError) -> NoReturn:
+        """Raise the error again, with what has been done."""
+        message = "a table of that name was created meanwhile." if isinstance(error, TableAlreadyExistsError) else error.message
+        doubt = "may not be" if isinstance(error, CatalogUnavailableError) else "is not"
+        raise type(error)(
+            f"The table at {self.location} is complete, with version {version}, and {doubt} {name.shown} in Unity Catalog: "
+            f"{message} No rows have to be written again: enter the table with CREATE TABLE ... LOCATION, or delete its files.",
+            error_class=error.error_class,
+            sql_state=error.sql_state,
+            **error.message_parameters,
+        ) from error
+
+
+def catalog_location(location: str, name: CatalogTableName) -> str:
+    """A location that a user names, as the catalog writes it: a URL without a slash at the end. name: of the table.
+
+    Raises InvalidOptionError for a relative path, UnsupportedOperationError for a directory of this machine if the server is on
+    another one.
+    """
+    if not _is_on_this_machine(location):
+        return location.rstrip("/")
+    path = unquote(urlsplit(location).path) if location.startswith("file:") else location
+    if not os.path.isabs(path) or "\0" in path:
+        raise InvalidOptionError(
+            f"The location {shown(location)} of the table {name.shown} is neither an absolute path nor a URL."
+            " Nothing was written.",
+            option=LOCATION_OPTION,
+        )
+    if not is_local(name.server):
+        raise UnsupportedOperationError(
+            f"The location {shown(location)} of the table {name.shown} is on this machine, and the Unity Catalog server "
+            f"{name.server} is on another one. Nothing was written. Choose a location in an object store."
+        )
+    return f"file://{quote(os.path.normpath(path))}"
+
+
+def check_location(location: str, table: CatalogTable, name: CatalogTableName) -> None:
+    """Raises InvalidOptionError (DELTA_TABLE_LOCATION_MISMATCH) if a table is not at the location that the user names."""
+    if table.is_managed or not is_at(table, catalog_location(location, name)):
+        chosen = "which the catalog chose, " if table.is_managed else ""
+        raise InvalidOptionError(
+            f"The table {name.shown} is at {table.location}, {chosen}and not at the location {location}. "
+            "Nothing was read or written. Leave the location out.",
+            option=LOCATION_OPTION,
+            error_class="DELTA_TABLE_LOCATION_MISMATCH",
+            sql_state="42613",
+        )
+
+
+def is_at(table: CatalogTable, location: str) -> bool:
+    """Whether a table is external, and at a location from catalog_location."""
+    present = table.location
+    if _is_on_this_machine(present):
+        present = f"file://{quote(os.path.normpath(unquote(urlsplit(present).path)))}"
+    return not table.is_managed and present.rstrip("/") == location
+
+
+def _is_on_this_machine(location: str) -> bool:
+    return location.startswith("file:") or "://" not in location
 
 
 def _nothing() -> None:

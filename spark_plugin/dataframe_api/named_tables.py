@@ -14,7 +14,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, TableAlreadyExistsError, TableNotFoundError
+from delta_py.storage.addresses import is_name_in_catalog
 from delta_py.types.names import split_name
+from delta_py.unity.external_tables import LOCATION_OPTION
 from spark_plugin.cached_tables import refresh_cached
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog
@@ -37,7 +39,7 @@ def save_as_table(save: Save, name: str) -> None:
     """
     path = catalog.handled_path(save.spark, name)
     if path is not None:
-        save.to(path)
+        _at_location(save, path).to(path)
         return
     entry = catalog.find_stored(save.spark, name)
     if entry is None:
@@ -48,6 +50,14 @@ def save_as_table(save: Save, name: str) -> None:
         write_to_entry(save, entry)
     else:
         raise catalog.name_exists_error(entry)
+
+
+def _at_location(save: Save, path: str) -> Save:
+    """Return the save to a path. For a name in Unity Catalog the option `path` is the location of an external table."""
+    location = save.option("path")
+    if location is None or not is_name_in_catalog(path):
+        return save
+    return save.without("path").with_options(**{LOCATION_OPTION: location})
 
 
 def create(save: Save, name: str) -> None:

@@ -175,7 +175,7 @@ def _define_with_rows(spark: SparkSession, definition: ParsedDefinition) -> None
         save = replace(save, mode="ignore")
     path = path_of_name(spark, definition.name, definition.location)
     if path is not None:
-        save.to(path)
+        save.with_options(**path.storage).to(path.url)
         return
     if definition.location is not None:
         save = save.with_options(path=definition.location)

@@ -45,11 +45,14 @@ class DeltaWriter(PromptTask, BatchWriter):
     @classmethod
     def open(cls, options: WriteOptions, schema: StructType) -> Self:
         """schema: of the DataFrame. Raises, before any task runs, the errors that make the write impossible."""
+        from delta_py.definition.catalog_entry import enter_in_catalog
         from delta_py.row_changes.write import plan_write
         from delta_py.row_changes.write_plans import NothingToDo
 
         store, request = options.open_target()
         plan = plan_write(store, schema, request)
+        if isinstance(plan, NothingToDo):
+            enter_in_catalog(store)
         return cls(options, None if isinstance(plan, NothingToDo) else plan)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:

@@ -9,6 +9,7 @@ from typing import Any
 
 from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
 from delta_py.storage.addresses import has_scheme, is_name_in_catalog
+from delta_py.unity.external_tables import LOCATION_OPTION
 from spark_plugin.cached_tables import refresh_cached
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.catalog import Entry
@@ -159,41 +160,43 @@ def build_table(spark: Any, request: TableRequest) -> Place:
 
     The table comes first: if entering the name fails, it is complete, and CREATE TABLE ... LOCATION enters it.
     """
-    request = _with_path(spark, request)
-    if request.name is None:
-        assert request.location is not None
-        _run_build(spark, request, request.location, join=False)
-        return Place(request.location)
+    path = _path_of_request(spark, request)
+    if path is not None:
+        # If the user names a location of a name in Unity Catalog, a table may exist there, which is then entered.
+        _run_build(spark, request, path, join=LOCATION_OPTION in path.storage)
+        return Place(path.url)
+    assert request.name is not None
     entry = catalog.find_stored(spark, request.name)
     return _build_new(spark, request, request.name) if entry is None else _build_over(spark, request, entry)
 
 
-def _with_path(spark: Any, request: TableRequest) -> TableRequest:
-    """Return the request with a path as its location if its name is that path. Raises InvalidOptionError for a request that has
-    neither a name nor a location."""
-    path = None if request.name is None else path_of_name(spark, request.name, request.location)
-    if path is not None:
-        return replace(request, name=None, location=path)
-    if request.name is None and request.location is None:
+def _path_of_request(spark: Any, request: TableRequest) -> TablePath | None:
+    """Return the path of a table that has no entry in Spark's catalog, otherwise None. Raises InvalidOptionError for a request
+    that has neither a name nor a location."""
+    if request.name is not None:
+        return path_of_name(spark, request.name, request.location)
+    if request.location is None:
         raise InvalidOptionError(
             "The table has neither a name nor a location. Give it one with tableName(...) or location(...).",
             error_class="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
             sql_state="42601",
         )
-    return request
+    return TablePath(request.location)
 
 
-def path_of_name(spark: Any, name: str, location: str | None) -> str | None:
-    """Return the path if the name is one, otherwise None. Raises InvalidOptionError
-    (DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH) for a location that is another place."""
+def path_of_name(spark: Any, name: str, location: str | None) -> TablePath | None:
+    """Return the path if the name is one, or a name in Unity Catalog, where an external table may have a location; otherwise
+    None. Raises InvalidOptionError (DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH) for a location that is another place."""
     path = catalog.path_of_new(spark, name)
+    if path is not None and location is not None and is_name_in_catalog(path):
+        return TablePath(path, {LOCATION_OPTION: location})
     if path is not None and location is not None and local_path(location) != local_path(path):
         raise InvalidOptionError(
             f"The table was named by the path {path}, and its location is {location}. Leave one of them out.",
             error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
             sql_state="0AKDC",
         )
-    return path
+    return None if path is None else TablePath(path)
 
 
 def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
@@ -212,7 +215,7 @@ def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
     mode = "create" if request.mode == "createIfNotExists" else request.mode
     managed = request.location is None and catalog.may_be_managed(spark, path)
     try:
-        _run_build(spark, replace(request, mode=mode), path, join=request.location is not None)
+        _run_build(spark, replace(request, mode=mode), TablePath(path), join=request.location is not None)
     except TableAlreadyExistsError as error:
         raise catalog.path_exists_error(name, path) from error
     catalog.enter_new(spark, name, path, request.provider, managed=managed)
@@ -228,13 +231,13 @@ def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
     path = entry.writable_path()
     if request.location is not None and catalog.new_table_path(spark, entry.name, local_path(request.location)) != path:
         raise location_mismatch(entry, request.location)
-    _run_build(spark, request, path, join=False)
+    _run_build(spark, request, TablePath(path), join=False)
     _refresh(spark, entry)
     return Place(path, entry.name)
 
 
-def _run_build(spark: Any, request: TableRequest, path: str, *, join: bool) -> None:
+def _run_build(spark: Any, request: TableRequest, path: TablePath, *, join: bool) -> None:
     """Run the command buildTable at a path. join: with mode create, accept an existing table at the path that has the same
     definition."""
     defaults = property_defaults(default_settings(spark))
-    run_command(spark, TablePath(path), "buildTable", {**request.arguments(), "join": join, "defaults": defaults})
+    run_command(spark, path, "buildTable", {**request.arguments(), "join": join, "defaults": defaults})

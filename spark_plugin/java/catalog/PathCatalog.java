@@ -109,7 +109,8 @@ public class PathCatalog extends PathChanges {
 
   @Deprecated
   public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
-    made(ident, columns, partitions, properties).build("create", false);
+    NewTable made = made(ident, columns, partitions, properties);
+    made.build("create", made.hasLocation());
     return null;  // Spark does not use it
   }
 
@@ -142,16 +143,20 @@ public class PathCatalog extends PathChanges {
         throw Errors.unsupported(called(ident) + " can be a table of " + Source.FORMAT + " only, not of " + provider
             + "; nothing was created. Leave USING out.");
       }
-      String location = properties.get("location");
-      if (location != null && !Entry.localPath(location).equals(path)) {
-        throw Errors.of("InvalidOptionError", "DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH", "The table was named by the "
-            + "path " + path + ", and its location is " + location + ". Leave one of them out.");
-      }
-      return new NewTable(path, columns, partitions, properties, false);
+      return new NewTable(path, columns, partitions, properties, false, locationOption(path, properties.get("location")));
     } catch (NoSuchTableException error) {
       throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", called(ident) + " names no path; nothing was created. A path "
           + "has a slash in it: " + name + ".`/data/sales`.");
     }
+  }
+
+  /** The option of writes that says where a new table is to be. location: of the statement; null for none. */
+  Map<String, String> locationOption(String path, String location) {
+    if (location != null && !Entry.localPath(location).equals(path)) {
+      throw Errors.of("InvalidOptionError", "DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH", "The table was named by the "
+          + "path " + path + ", and its location is " + location + ". Leave one of them out.");
+    }
+    return Map.of();
   }
 
   public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {

@@ -64,6 +64,11 @@ public class UnityCatalog extends PathCatalog implements SupportsNamespaces {
     return super.makes(provider) || provider.equalsIgnoreCase("delta");
   }
 
+  /** Of an external table; the catalog chooses where a managed one is. As delta_py/unity/external_tables.py. */
+  Map<String, String> locationOption(String path, String location) {
+    return location == null ? Map.of() : Map.of("unity.location", location);
+  }
+
   // ---------------------------------------------------------------- tables
 
   public Table loadTable(Identifier ident) throws NoSuchTableException {

@@ -33,12 +33,15 @@ public class NewTable {
   private final String[] clusterBy;
   private final Map<String, String> properties;
   private final String description;
+  private final Map<String, String> locationOption;
 
   /**
    * Raises for partitions that are no columns, and for properties that are not Delta's. acceptsOthers: properties that are not
-   * Delta's are no error, because another place stores them.
+   * Delta's are no error, because another place stores them. locationOption: a storage option that says where the table is to be,
+   * if the path is a name; empty if the path says it.
    */
-  public NewTable(String path, Column[] columns, Transform[] partitions, Map<String, String> properties, boolean acceptsOthers) {
+  public NewTable(String path, Column[] columns, Transform[] partitions, Map<String, String> properties, boolean acceptsOthers,
+      Map<String, String> locationOption) {
     this.path = path;
     this.definedColumns = columns;
     this.columns = structType(columns);
@@ -58,6 +61,7 @@ public class NewTable {
     this.clusterBy = clusteringColumns.toArray(new String[0]);
     this.properties = deltas(properties);
     this.description = properties.get("comment");
+    this.locationOption = locationOption;
     if (!acceptsOthers) refuseOthers(properties);
   }
 
@@ -70,6 +74,11 @@ public class NewTable {
 
   public String path() {
     return path;
+  }
+
+  /** Whether the path is a name, and the table is to be at a location that the user chose. */
+  public boolean hasLocation() {
+    return !locationOption.isEmpty();
   }
 
   Column[] givenColumns() {
@@ -100,7 +109,7 @@ public class NewTable {
     properties.forEach(configuration::put);
     arguments.set("properties", configuration);
     arguments.put("join", join);
-    Source.command(path, "buildTable", arguments);
+    Source.command(path, "buildTable", arguments, locationOption);
   }
 
   /** Options of the write that creates the table, or replaces it. */
@@ -108,6 +117,7 @@ public class NewTable {
     Map<String, String> options = Source.privateOptions(path);
     options.putAll(properties);
     options.put("path", path);
+    options.putAll(locationOption);
     options.put("pydelta.mode", replaces ? "overwrite" : "error");
     options.put("pydelta.partitionBy", list(partitionBy).toString());
     if (clusterBy.length > 0) {

@@ -70,12 +70,18 @@ public class Source {
 
   /** Runs a command of source/commands.py: a write without rows, as over Spark Connect. */
   public static void command(String path, String name, ObjectNode arguments) {
+    command(path, name, arguments, Map.of());
+  }
+
+  /** storageOptions: of the table, besides those of the session. */
+  static void command(String path, String name, ObjectNode arguments, Map<String, String> storageOptions) {
     ObjectNode command = JsonNodeFactory.instance.objectNode();
     command.put("name", name);
     command.set("arguments", arguments);
     Map<String, String> options = privateOptions(path);
     options.put("path", path);
     options.put("pydelta.command", command.toString());
+    options.putAll(storageOptions);
     session().range(0).toDF().write().format(FORMAT).mode("append").options(options).save();
   }
 

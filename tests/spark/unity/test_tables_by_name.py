@@ -198,6 +198,61 @@ def test_external_tables_are_read_and_written(spark: SparkSession, server: Unity
     assert server.state.tables["uc", "s", "e"].last[0] == 2
 
 
+@pytest.mark.parametrize("way", ["columns", "query", "saveAsTable", "writeTo", "builder", "features", "save"])
+def test_external_table_is_created_at_its_location(
+    spark: SparkSession, server: UnityCatalogServer, tmp_path: Path, way: str
+) -> None:
+    location, frame = str(tmp_path / "lake" / "e"), spark.range(1, 3)
+    if way == "columns":
+        spark.sql(f"CREATE TABLE uc.s.e (id BIGINT) USING delta LOCATION '{location}'")
+        spark.sql("INSERT INTO uc.s.e VALUES (1), (2)")
+    elif way == "query":
+        spark.sql(f"CREATE TABLE uc.s.e USING pydelta LOCATION '{location}' AS SELECT * FROM range(1, 3)")
+    elif way == "saveAsTable":
+        frame.write.format("pydelta").option("path", location).saveAsTable("uc.s.e")
+    elif way == "writeTo":
+        frame.writeTo("uc.s.e").using("pydelta").option("path", location).create()
+    elif way == "builder":
+        DeltaTable.create(spark).tableName("uc.s.e").location(location).addColumn("id", "BIGINT").execute()
+        frame.write.insertInto("uc.s.e")
+    elif way == "features":
+        spark.sql(
+            f"CREATE TABLE uc.s.e (id BIGINT, CONSTRAINT c CHECK (id > 0)) USING delta CLUSTER BY (id) LOCATION '{location}'"
+        )
+        frame.write.insertInto("uc.s.e")
+    else:
+        frame.write.format("pydelta").option("unity.location", location).save("uc://uc.s.e")
+    entry = server.state.tables["uc", "s", "e"]
+    assert (entry.kind, entry.location) == ("EXTERNAL", f"file://{location}")
+    assert [field["name"] for field in entry.columns["fields"]] == ["id"]
+    assert ids(spark.table("uc.s.e")) == [1, 2] and PlainTable(location).to_arrow().num_rows == 2
+    spark.sql("DELETE FROM uc.s.e WHERE id = 1")
+    assert entry.last[0] == PlainTable(location).version
+    spark.sql("DROP TABLE uc.s.e")
+    assert PlainTable(location).to_arrow().num_rows == 1  # the files stay
+
+
+@pytest.mark.parametrize(
+    "statement", ["CREATE TABLE uc.s.e", "CREATE TABLE IF NOT EXISTS uc.s.e", "CREATE TABLE uc.s.e (id BIGINT)"]
+)
+def test_existing_table_is_entered_by_its_location(
+    spark: SparkSession, server: UnityCatalogServer, tmp_path: Path, statement: str
+) -> None:
+    location = str(tmp_path / "e")
+    spark.range(2).write.format("pydelta").save(location)
+    spark.sql(f"{statement} USING delta LOCATION '{location}'")
+    assert ids(spark.table("uc.s.e")) == [0, 1] and PlainTable(location).version == 0
+    with pytest.raises(Exception, match="There is a table at"):
+        spark.sql(f"CREATE TABLE uc.s.f USING delta LOCATION '{location}' AS SELECT 5L AS id")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS uc.s.g USING delta LOCATION '{location}' AS SELECT 5L AS id")
+    assert ids(spark.table("uc.s.g")) == [0, 1] and ("uc", "s", "f") not in server.state.tables
+    spark.sql(f"CREATE OR REPLACE TABLE uc.s.e USING delta LOCATION '{location}' AS SELECT 5L AS id")
+    assert ids(spark.table("uc.s.e")) == [5] and PlainTable(location).version == 1
+    with pytest.raises(Exception, match="not at the location"):
+        spark.sql(f"CREATE OR REPLACE TABLE uc.s.e USING delta LOCATION '{location}2' AS SELECT 6L AS id")
+    assert ids(spark.table("uc.s.e")) == [5]
+
+
 def test_tables_of_other_formats_are_refused(spark: SparkSession, server: UnityCatalogServer) -> None:
     with pytest.raises(Exception, match="can be a table of pydelta only"):
         spark.sql("CREATE TABLE uc.s.p (id BIGINT) USING parquet")

@@ -21,8 +21,9 @@ def test_code_of_the_page_runs(spark: SparkSession, tmp_path: Path, monkeypatch:
         monkeypatch.setenv("UNITY_TOKEN", server.token or "")
         text = pages.ON_UNITY_CATALOG.read_text()
         page = tmp_path / "page.md"
-        page.write_text(text.replace(pages.CATALOG, f"unity://{server.host}/").replace("https://catalog.example.com", server.uri))
-        assert pages.run(page, tmp_path) == 4
+        text = text.replace(pages.CATALOG, f"unity://{server.host}/").replace("https://catalog.example.com", server.uri)
+        page.write_text(text.replace("s3://lake", f"file://{tmp_path}/lake"))
+        assert pages.run(page, tmp_path) == 5
         publication.finish()
     for setting in ("uri", "token"):
         spark.conf.unset(f"spark.sql.catalog.main.{setting}")

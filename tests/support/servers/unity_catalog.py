@@ -403,6 +403,8 @@ class UnityCatalogServer(TokenExchange):
                 return 200, state.stage()
             case "GET", ["delta", "v1", "staging-tables", table_id, "credentials"]:
                 return 200, {"storage-credentials": state.vended(state.staged_location(table_id), "READ_WRITE")}
+            case "GET", ["delta", "v1", "temporary-path-credentials"]:
+                return 200, {"storage-credentials": self._path_credentials(query["location"], query["operation"])}
             case "POST", ["delta", "v1", "catalogs", catalog, "schemas", schema, "tables"]:
                 return 200, state.create((catalog, schema), body)
             case "GET", ["delta", "v1", "catalogs", catalog, "schemas", schema, "tables", table]:
@@ -422,6 +424,11 @@ class UnityCatalogServer(TokenExchange):
             case "GET", ["delta", "v1", "catalogs", catalog, "schemas", schema, "tables", table, "credentials"]:
                 return 200, self._credentials(state.table((catalog, schema, table)), query["operation"])
         return 404, "no such page"
+
+    def _path_credentials(self, location: str, operation: str) -> list[dict[str, Any]]:
+        if operation in self.forbidden:
+            raise Refusal(403, "PermissionDeniedException", f"no {operation} for you")
+        return self.state.vended(location, operation)
 
     def _credentials(self, table: CatalogTable, operation: str) -> dict[str, Any]:
         if operation not in ("READ", "READ_WRITE"):
