@@ -38,6 +38,7 @@ import pydelta.joins.JoinRules;
 import pydelta.scan.ColumnarChoice;
 import pydelta.scan.MetadataScanBuilder;
 import pydelta.scan.MetadataTable;
+import pydelta.scan.ScanReaders;
 import pydelta.messages.PredicateJson;
 import pydelta.streams.StreamScans;
 import pydelta.streams.StreamedTable;
@@ -57,7 +58,7 @@ public class PruneScans extends Rule<LogicalPlan> {
 
   private final Set<String> formats = ConcurrentHashMap.newKeySet();
   private final RuleStatus status = new RuleStatus();
-  private final ColumnarChoice batches = new ColumnarChoice(status, true);
+  private final ColumnarChoice batches = new ColumnarChoice(status);
   private final Map<String, String> told = new ConcurrentHashMap<>();
   private volatile StructField metadataColumn = null;
   private volatile int mostLimitedRows = 0;
@@ -235,7 +236,7 @@ public class PruneScans extends Rule<LogicalPlan> {
       boolean inRows = ColumnsUnderUdfs.hang(plan);
       if (inRows) plan = ColumnsUnderUdfs.inRows(plan);
       plan = StreamScans.in(plan, inRows ? null : batches);
-      return prune(plan, inRows ? new ColumnarChoice(status, false) : batches);
+      return prune(plan, inRows ? batches.inRows(ScanReaders.UDFS_NEED_ROWS) : batches);
     } catch (VirtualMachineError error) {
       throw error;
     } catch (Throwable error) {

@@ -38,6 +38,7 @@ public class ReopenScans {
   private final RuleStatus status;
   private final ColumnarChoice batches;
   private final int mostLimitedRows;
+  private TaskDependentRows taskDependent = null;
   private int count = 0;
 
   ReopenScans(Set<String> formats, RuleStatus status, ColumnarChoice batches, int mostLimitedRows) {
@@ -53,6 +54,7 @@ public class ReopenScans {
 
   /** A copy of the plan in which the scans of our formats are relations again, so that Spark's push-down plans them. */
   LogicalPlan in(LogicalPlan plan) {
+    taskDependent = TaskDependentRows.of(plan);
     return plan.transformDown(Trees.change(
         node -> node instanceof DataSourceV2ScanRelation planned && isOurs(planned.scan()) ? reopened(planned) : node));
   }
@@ -94,7 +96,8 @@ public class ReopenScans {
       throw new IllegalStateException("Spark's own push-down has already handed over filters");
     }
     count++;
-    PrunableTable table = new PrunableTable(relation.table(), everything(scan), status, batches, mostLimitedRows);
+    ColumnarChoice reads = taskDependent.reads(planned, batches);
+    PrunableTable table = new PrunableTable(relation.table(), everything(scan), status, reads, mostLimitedRows);
     return withTable(relation, table, output);
   }
 

@@ -12,25 +12,42 @@ public class ColumnarChoice {
 
   private final RuleStatus status;
   private final NativeChoice natively;
-  private final boolean mayBeColumnar;
+  private final String whyNotColumnar;
+  private final String whyNotParquet;
 
-  /** mayBeColumnar: false for scans that are read as rows, whatever the settings say. */
-  public ColumnarChoice(RuleStatus status, boolean mayBeColumnar) {
+  public ColumnarChoice(RuleStatus status) {
+    this(status, null, null);
+  }
+
+  /** Why these scans are read as rows, and why Spark's Parquet reader reads none, whatever the settings say; null if they may. */
+  private ColumnarChoice(RuleStatus status, String whyNotColumnar, String whyNotParquet) {
     this.status = status;
     this.natively = new NativeChoice(status);
-    this.mayBeColumnar = mayBeColumnar;
+    this.whyNotColumnar = whyNotColumnar;
+    this.whyNotParquet = whyNotParquet;
+  }
+
+  /** The same choice for scans that are read as rows. */
+  public ColumnarChoice inRows(String why) {
+    return new ColumnarChoice(status, why, why);
+  }
+
+  /** The same choice for scans that Spark's Parquet reader must not read. */
+  public ColumnarChoice withoutParquet(String why) {
+    return new ColumnarChoice(status, whyNotColumnar, why);
   }
 
   /** The readers for a scan of such rows. */
   public ScanReaders readersFor(StructType schema) {
     ScanReaders readers = pythonReadersFor(schema);
-    boolean mayBeNative = mayBeColumnar && (readers.columnar() != null || NativeChoice.isNested(schema));
+    if (whyNotParquet != null) return readers.withoutNative(whyNotParquet);
+    boolean mayBeNative = readers.columnar() != null || NativeChoice.isNested(schema);
     return mayBeNative ? natively.addedTo(readers) : readers;
   }
 
   /** The same without Spark's Parquet reader. */
   public ScanReaders pythonReadersFor(StructType schema) {
-    if (!mayBeColumnar) return ScanReaders.ofRows(ScanReaders.UDFS_NEED_ROWS);
+    if (whyNotColumnar != null) return ScanReaders.ofRows(whyNotColumnar);
     if (!isEnabled()) return ScanReaders.ofRows("a setting of the session disables columns");
     try {
       if (ExecutorJar.isOutOfReach()) return ScanReaders.ofRows(ExecutorJar.OUT_OF_REACH);

@@ -18,7 +18,7 @@ import pydelta.rule.Switch;
 public record ScanReaders(
     UnaryOperator<PartitionReaderFactory> columnar, String whyNotColumnar,
     Function<NativeRequest, NativeTasks> nativeReads, String whyNotNative) {
-  static final String UDFS_NEED_ROWS = "Python UDFs of Spark 4.2 need rows";
+  public static final String UDFS_NEED_ROWS = "Python UDFs of Spark 4.2 need rows";
 
   /** Spark's own reader of Python sources, by rows, for scans that were planned with other readers. */
   public static final ScanReaders ROWS = ofRows(UDFS_NEED_ROWS);
