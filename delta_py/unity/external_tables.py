@@ -10,6 +10,7 @@ The option unity.location names the location.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from delta_py.unity.catalog_errors import CatalogObjectNotFoundError, CatalogRef
 from delta_py.unity.server_urls import CatalogTableName, is_local
 from delta_py.unity.table_access import TableAccess
 from delta_py.unity.table_creation import create_in_catalog
+
+_log = logging.getLogger("delta_py")
 
 LOCATION_OPTION = "unity.location"
 
@@ -53,7 +56,8 @@ class NewExternalTable:
 
     def __init__(self, access: TableAccess | None, location: str) -> None:
         self.location, self._access = location, access
-        self._entered: ExternalTable | None = None
+        self._is_entered = False
+        self._entered_table: ExternalTable | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         is_shared = self._access is not None and self._access.is_shared
@@ -61,8 +65,12 @@ class NewExternalTable:
 
     def report_version(self, version: int, timestamp_ms: int) -> None:
         """As ExternalTable.report_version. Before `enter` there is nothing to report to."""
-        if self._entered is not None:
-            self._entered.report_version(version, timestamp_ms)
+        if not self._is_entered:
+            return
+        assert self._access is not None, "it has entered the table"
+        if self._entered_table is None:
+            self._entered_table = ExternalTable(self._access, self._access.load().table_id)
+        self._entered_table.report_version(version, timestamp_ms)
 
     def enter(self, definition: Mapping[str, Any], version: int) -> None:
         """Enter the table into the catalog, once. definition: from external_table_form. version: the table's newest.
@@ -70,7 +78,7 @@ class NewExternalTable:
         The files are complete and stay if this fails. Raises TableAlreadyExistsError, CatalogRefusedError,
         CatalogObjectNotFoundError if there is no such schema; CatalogUnavailableError if the outcome is unknown.
         """
-        if self._entered is not None:
+        if self._is_entered:
             return
         if self._access is None:
             raise UnsupportedOperationError(
@@ -81,8 +89,11 @@ class NewExternalTable:
             create_in_catalog(self._access, definition, lambda table: is_at(table, self.location))
         except (TableAlreadyExistsError, CatalogRefusedError, CatalogObjectNotFoundError, CatalogUnavailableError) as error:
             self._raise_not_entered(self._access.name, version, error)
-        self._entered = ExternalTable(self._access, self._access.load().table_id)
-        self._entered.report_version(version, definition["last-commit-timestamp-ms"])
+        self._is_entered = True
+        try:
+            self.report_version(version, definition["last-commit-timestamp-ms"])
+        except DeltaError as error:  # the next commit reports its version
+            _log.warning("%s: version %d is not reported to its catalog: %s", self.location, version, error)
 
     def _raise_not_entered(self, name: CatalogTableName, version: int, error: DeltaError) -> NoReturn:
         """Raise the error again, with what has been done."""

@@ -1,4 +1,4 @@
-"""delta-spark and pydelta use managed tables of one Unity Catalog server in turns."""
+"""delta-spark and pydelta use managed tables of one Unity Catalog server, in turns and at once."""
 
 from __future__ import annotations
 
@@ -61,6 +61,46 @@ publication.finish()
 print(json.dumps(found))
 """
 
+AT_ONCE = """
+import threading
+errors = []
+
+def append_all():
+    try:
+        for number in range(180):
+            append("shared", 1000 + number)
+    except BaseException as error:
+        errors.append(repr(error))
+
+append("shared", 0)
+other = threading.Thread(target=append_all)
+other.start()
+for number in range(1, 20):
+    spark.sql(f"INSERT INTO uc.s.shared VALUES ({number})")
+spark.sql("DELETE FROM uc.s.shared WHERE id = 0")
+other.join()
+publication.finish()
+row = spark.sql("SELECT count(*), sum(id) FROM uc.s.shared").first()
+version = DeltaTable(url("shared"), storage_options=options).version
+print(json.dumps({"ours": ours("shared"), "theirs": theirs("shared"), "sums": list(row), "errors": errors, "version": version}))
+"""
+
+UNPUBLISHED = """
+publication.later = lambda store: None  # so that commits stay staged
+append("staged", 1)
+append("staged", 2)
+append("staged", 3)
+log = DeltaTable(url("staged"), storage_options=options).snapshot.table_root + "/_delta_log"
+from pathlib import Path
+published = lambda: sorted(path.stem for path in Path(log).glob("*.json"))
+found["before"] = [[int(name) for name in published()], theirs("staged")]
+spark.sql("INSERT INTO uc.s.staged VALUES (4)")
+spark.sql("INSERT INTO uc.s.staged VALUES (5)")
+found["after"] = [[int(name) for name in published()], ours("staged"), theirs("staged")]
+print(json.dumps(found))
+"""
+
+
 @pytest.fixture
 def server(tmp_path: Path):  # type: ignore[no-untyped-def]
     with UnityCatalogServer(tmp_path / "catalog") as server:
@@ -77,3 +117,19 @@ def test_tables_are_used_in_turns(server: UnityCatalogServer, tmp_path: Path) ->
     found = run(TURNS, server, tmp_path)
     assert found["ours"] == [[3, 4, 20]] * 2
     assert found["theirs"] == [[2, 3, 4]] * 2
+
+
+def test_commits_of_both_at_once_are_all_there(server: UnityCatalogServer, tmp_path: Path) -> None:
+    found = run(AT_ONCE, server, tmp_path)
+    expected = [*range(1, 20), *range(1000, 1180)]
+    assert found["errors"] == []
+    assert found["ours"] == found["theirs"] == expected
+    assert found["sums"] == [len(expected), sum(expected)]
+    assert found["version"] == 200  # 181 appends, 19 INSERTs and a DELETE, from version 0 on
+
+
+def test_delta_spark_reads_and_publishes_our_staged_commits(server: UnityCatalogServer, tmp_path: Path) -> None:
+    found = run(UNPUBLISHED, server, tmp_path)
+    assert found["before"] == [[0], [1, 2, 3]]
+    published, *rows = found["after"]
+    assert published[:3] == [0, 1, 2] and rows == [[1, 2, 3, 4, 5]] * 2
