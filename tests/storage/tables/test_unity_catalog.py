@@ -73,3 +73,24 @@ def test_table_in_a_store_is_used_with_vended_credentials(
         copied = pickle.loads(pickle.dumps(table.snapshot.store))
         assert copied.read(table.scan().paths()[0])[:4] == b"PAR1"
         assert sum(request.endswith("/credentials") for request in server.requests[requests_before:]) == 1
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_external_table_is_created_with_credentials_of_its_path(
+    kind: str, emulators: Callable[[str], Emulator], tmp_path: Path
+) -> None:
+    scheme, vend, secrets = STORES[kind]
+    settings = emulators(kind).settings()
+    root = f"{scheme}://{CONTAINER}/{uuid.uuid4().hex}"
+    with UnityCatalogServer(tmp_path, Catalog(root)) as server:
+        entry: dict[str, Any] = {"prefix": f"{root}/lake", "operation": "READ_WRITE", "config": vend(settings)}
+        server.state.credentials = [{**entry, "expiration-time-ms": time.time_ns() // 1_000_000 + 3_600_000}]
+        others = {name: value for name, value in settings.items() if name not in secrets}
+        url, options = server.table_url("e"), {**others, **server.options}
+        write_delta(url, pa.table({"id": [1, 2]}), storage_options={**options, "unity.location": f"{root}/lake/e/"})
+        assert any(request.endswith("/temporary-path-credentials") for request in server.requests)
+        assert server.state.tables["uc", "s", "e"].location == f"{root}/lake/e"
+        write_delta(url, pa.table({"id": [3]}), mode="append", storage_options=options)
+        table = DeltaTable(url, storage_options=options)
+        assert sorted(table.to_arrow()["id"].to_pylist()) == [1, 2, 3] and table.version == 1
+        assert server.state.tables["uc", "s", "e"].last[0] == 1
