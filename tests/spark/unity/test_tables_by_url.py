@@ -116,7 +116,9 @@ def test_tasks_send_no_requests(spark: SparkSession, server: UnityCatalogServer,
         return len(server.requests) - before
 
     requests_of(1)
-    assert requests_of(8) == requests_of(1)
+    of_eight_tasks, of_one_task = requests_of(8), requests_of(1)
+    # On a slow machine the driver may load the table once more. Tasks that send requests would be seven more, or fourteen.
+    assert abs(of_eight_tasks - of_one_task) < 4
 
 
 def test_token_is_not_shown(spark: SparkSession, server: UnityCatalogServer, capfd: pytest.CaptureFixture[str]) -> None:
