@@ -26,7 +26,8 @@ _CANNOT_BE_DROPPED = frozenset({*REQUIRED_FEATURES, "columnMapping"})
 
 
 class Maintenance(Enum):
-    """Operations that a catalog does itself, or permits to its clients; by the catalog's names."""
+    """Kinds of maintenance that a catalog either does itself, and then forbids to its clients, or permits to them. The values are
+    the catalog's names for them."""
 
     REORGANIZATION = "DATA_REORGANIZATION"
     CLEANUP = "DATA_CLEANUP"
@@ -36,7 +37,8 @@ class Maintenance(Enum):
 def is_managed_by_catalog(store: ObjectStore) -> bool:
     """Whether Unity Catalog ratifies the table's commits."""
     coordinated = coordination_of(store)
-    # Only Unity Catalog's ledger knows tables by the id in a property. last_tail: None if the ledger does not know the table.
+    # A ledger is the coordinator's record of a table's ratified commits. id_property is set only for Unity Catalog, which
+    # identifies a table by the id in that property. last_tail is None if the ledger does not know the table.
     return coordinated is not None and coordinated.id_property is not None and coordinated.last_tail is not None
 
 
@@ -66,7 +68,8 @@ def refuse_drop(store: ObjectStore, feature: str) -> None:
 
 def demanded_properties(store: ObjectStore, present: TableConfig) -> dict[str, str]:
     """The properties that the table's catalog demands and the table already has. A new definition of the table must have them
-    too. Empty if no catalog manages the table. present: the table as it is now."""
+    too. Empty if no catalog manages the table. present: protocol and metadata as they are now. A demanded property that the table
+    lacks already is left out, so that the check of a commit refuses only what that commit would remove."""
     if not is_managed_by_catalog(store):
         return {}
     return {name: value for name, value in REQUIRED_PROPERTIES.items() if present.properties.get(name) == value}

@@ -84,14 +84,16 @@ def commit_times(store: ObjectStore, config: TableConfig, start: int = 0, end: i
 
 
 class CommitClock:
-    """The times of commits, requested in ascending order of versions. config: of the newest version."""
+    """Computes the times of commits one by one. The caller passes the commits in ascending order of versions, because a file time
+    is adjusted to be later than the time of the commit before. config: of the table's newest version."""
 
     def __init__(self, store: ObjectStore, config: TableConfig) -> None:
         self._reader, self._first_in_commit = CommitReader(store), _first_in_commit_version(config)
         self._last_ms: int | None = None
 
     def time_of_next(self, commit: LogFile) -> int:
-        """The time in ms since 1970. File times are adjusted to increase. Raises as commit_timestamp."""
+        """The time of a commit, which must be later than all commits that were passed before; ms since 1970. Raises as
+        commit_timestamp."""
         if commit.version >= self._first_in_commit:
             return _in_commit_timestamp(self._reader, commit)
         earliest_ms = commit.modification_time_ms if self._last_ms is None else self._last_ms + 1
@@ -103,6 +105,7 @@ def _first_in_commit_version(config: TableConfig) -> int:
     """The first version with an in-commit timestamp; a number above every version if the table has none."""
     if not config.enabled("inCommitTimestamp"):
         return 2**63
+    # The property is not set if the table had in-commit timestamps from its first version on.
     return _long_property(config, "delta.inCommitTimestampEnablementVersion") or 0
 
 
@@ -207,7 +210,8 @@ def newest_commit_at(store: ObjectStore, commits: Sequence[LogFile], timestamp_m
     plain = [commit for commit in commits if commit.version < first]  # these have only file times
     stamped = commits[len(plain) :]  # these have in-commit timestamps
     enabled_at = _long_property(config, "delta.inCommitTimestampEnablementTimestamp")
-    # The two kinds of times may overlap, so the time from which commits have timestamps decides.
+    # File times may be later than the first in-commit timestamps. So the time at which in-commit timestamps were enabled decides
+    # which kind of commit is searched.
     if stamped and (not plain or enabled_at is None or timestamp_ms >= enabled_at):
         reader = CommitReader(store)
         return _last_at_or_before(stamped, lambda commit: _in_commit_timestamp(reader, commit), timestamp_ms)
@@ -272,8 +276,8 @@ def commit_count(store: ObjectStore) -> int:
 
 
 def commit_infos(store: ObjectStore, limit: int | None = None) -> list[tuple[int, Mapping[str, Any]]]:
-    """The versions and the whole commitInfo of the commits that the log still has, newest first, at most `limit`. Raises as
-    `history`."""
+    """The version and the whole commitInfo of each commit that the log still has, newest first, at most `limit`. A commit without
+    commitInfo has an empty one. Raises as `history`."""
     _, newest = available_versions(store)
     reader, commits = CommitReader(store), list_commits(store, 0, newest)
     chosen = reversed(commits if limit is None else commits[max(0, len(commits) - limit) :])
@@ -282,8 +286,9 @@ def commit_infos(store: ObjectStore, limit: int | None = None) -> list[tuple[int
 
 
 def history_of(reader: CommitReader, commits: Sequence[LogFile], limit: int | None = None) -> tuple[list[int], pa.Table]:
-    """The times as ms since 1970, and the table that `history` returns. commits: ascending, all commits in the log up to some
-    version, because the time of a commit depends on the commits before it."""
+    """The times as ms since 1970, and the table that `history` returns, both newest first and at most `limit`. commits:
+    ascending, all commits in the log up to some version, because the adjusted file time of a commit depends on the commits before
+    it."""
     file_times = _increasing_times(commits)
     # The position of the oldest commit to return.
     first = 0 if limit is None else max(0, len(commits) - limit)
@@ -297,8 +302,8 @@ def history_of(reader: CommitReader, commits: Sequence[LogFile], limit: int | No
 
 
 def _history_column(field: pa.Field, rows: Sequence[tuple[int, int, Mapping[str, Any]]]) -> pa.Array:
-    """One column of the history. rows: version, time in ms since 1970, and commitInfo of each commit. In a column of booleans or
-    numbers, a value of another type is null."""
+    """One column of the history. rows: version, time in ms since 1970, and commitInfo of each commit. Any writer may have written
+    the commitInfo: in a column of booleans or numbers, a value of another type becomes null."""
     if field.name == "version":
         return pa.array([version for version, _, _ in rows], pa.int64())
     if field.name == "timestamp":
@@ -313,6 +318,7 @@ def _history_column(field: pa.Field, rows: Sequence[tuple[int, int, Mapping[str,
         return pa.array([_text(value) for value in values], field.type)
     if pa.types.is_boolean(field.type):
         return pa.array([value if isinstance(value, bool) else None for value in values], field.type)
+    # The only other type in HISTORY_SCHEMA is int64.
     return pa.array([value if type(value) is int and -(2**63) <= value < 2**63 else None for value in values], field.type)
 
 

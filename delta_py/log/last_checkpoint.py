@@ -36,7 +36,8 @@ class LastCheckpoint:
 
 
 def read_last_checkpoint(store: ObjectStore) -> LastCheckpoint | None:
-    """As load_last_checkpoint. None, with a warning, if the store refuses to read the file."""
+    """The content of `_last_checkpoint`. None if the file is missing; None, with a warning, if it is damaged or the store refuses
+    to read it."""
     try:
         return load_last_checkpoint(store)
     except StorageError as error:
@@ -50,7 +51,7 @@ def warn_of_refusal(store: ObjectStore, error: StorageError) -> None:
 
 def load_last_checkpoint(store: ObjectStore) -> LastCheckpoint | None:
     """The content of `_last_checkpoint`. None if the file is missing; None, with a warning, if it is damaged. Raises StorageError
-    if the store refuses to read it.
+    if the store refuses to read it, so that a caller that lists the log next can raise that error instead of warning.
 
     Protocol: Last Checkpoint File Schema.
     """
@@ -95,7 +96,8 @@ def _checked_hint(value: Any) -> LastCheckpoint:
 
 
 def _count(value: Any) -> int | None:
-    """A count from its JSON text; None for any other value."""
+    """A whole number from 0 to 2^63 - 1, from its JSON text; None for any other value."""
+    # 2^63 has 19 digits. The length is checked first, because int() refuses very long texts.
     is_count = isinstance(value, _Number) and value.isdecimal() and len(value) < 20 and int(value) < 2**63
     return int(value) if is_count else None
 
@@ -112,7 +114,8 @@ def canonical_json(value: Mapping[str, Any]) -> str:
 
 
 def _canonical_leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
-    """The (path, text) of each value in the JSON, in the form that checksums are computed from."""
+    """The (path, text) of each leaf of a JSON value. path: of the value: the quoted keys and the list positions that lead to it,
+    joined by `+`."""
     if isinstance(value, dict):
         for name, item in value.items():
             yield from _canonical_leaves(f"{path}+{_quoted(name)}", item)

@@ -23,7 +23,8 @@ _log = logging.getLogger("delta_py")
 
 
 def read_last_vacuum(store: ObjectStore) -> int | None:
-    """The version. None if there is no file or it names no version; None, with a warning, if it is damaged. Raises OSError."""
+    """The last version whose removed files VACUUM has processed. None if there is no file or it names no version; None, with a
+    warning, if it is damaged or the store refuses to read it. Raises OSError."""
     try:
         text = store.read_range(LAST_VACUUM_PATH, 0, HINT_BYTES + 1)
     except FileNotFoundError:

@@ -31,7 +31,7 @@ from delta_py.types.arrow_values import NULL, ZERO, all_true, array
 _log = logging.getLogger("delta_py")
 T = TypeVar("T")
 
-# With more keys than this, many checkpoint batches are compared at a time.
+# With more keys than this, many checkpoint batches are compared at a time, because each comparison hashes all keys.
 _MANY_KEYS = 20_000
 # The adds of small commits are combined until a batch has so many rows.
 _JOINED_ROWS = 8_192
@@ -99,16 +99,17 @@ def _concat_batches(batches: list[FileBatch]) -> FileBatch:
 def commit_files(
     segment: LogSegment, commits: CommitReader, requested_stats: RequestedStats, seen: set[str]
 ) -> Iterator[FileBatch]:
-    """The live files that the commits after the checkpoint added, newest first, without files whose key is in seen.
+    """The live files that the commits after the checkpoint added, newest commit first, without files whose key is in seen.
 
-    seen: keys of newer actions. This function adds the keys of all actions that it reads.
+    seen: keys (file_keys.py) of file actions that are newer than these commits. The iterator adds the keys of all
+    actions that it reads. So after the last batch, seen has the keys that hide files of the checkpoint.
     """
     for adds in _join_batches(_surviving_adds(segment, commits, seen)):
         yield _parse_batch(raw_from_json(adds, requested_stats), None).batch
 
 
 def _surviving_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> Iterator[pa.RecordBatch]:
-    """The adds that no newer action undoes, newest commit first. seen: the keys of newer actions; this adds its own."""
+    """The adds that no newer action undoes, newest commit first. seen: as in commit_files."""
     for _, pieces in replay(segment, commits, commits.file_actions):
         commit_keys: set[str] = set()
         for piece in pieces:
@@ -133,7 +134,11 @@ def _join_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 class CheckpointFiles:
-    """The live files of a checkpoint: each file once that no newer action names. Iterate only once."""
+    """Iterates over the live files of a checkpoint: the files that no newer action names, each of them once. Iterate only once.
+
+    seen: the keys (file_keys.py) of all newer file actions. While the caller uses a batch, threads parse the statistics of the
+    next.
+    """
 
     def __init__(self, checkpoint: CheckpointReader, requested_stats: RequestedStats, seen: Set[str]) -> None:
         self._checkpoint, self._requested_stats, self._seen = checkpoint, requested_stats, seen
@@ -159,7 +164,7 @@ class CheckpointFiles:
                     self._unfinished_entry.abandon()
 
     def _next_batch(self, parsing: deque[tuple[RawFiles, Future[_ParsedBatch]]]) -> Iterator[FileBatch]:
-        """Wait until the oldest of the batches is parsed, and yield its live files if it has any."""
+        """Wait until the first batch in the queue is parsed, remove it from the queue, and yield its live files if it has any."""
         raw, future = parsing.popleft()
         parsed = future.result()
         if parsed.json_stats is not None:
@@ -182,7 +187,7 @@ class CheckpointFiles:
         with an older checkpoint and must not yield these files again. Raises `error` if they cannot be read again."""
         keys: set[str] = set()
         rows = 0
-        batches = self._checkpoint.files(RequestedStats())
+        batches = self._checkpoint.files(RequestedStats())  # from the start again, without statistics, which keys do not need
         while rows < self._yielded_rows:
             try:
                 files = next(batches).files
@@ -228,6 +233,8 @@ class SeenKeys:
             return lambda files: None
         if self._count <= _MANY_KEYS:
             return lambda files: self.unseen_mask([files])
+        # The keys are many, so they are not hashed again for each batch: a second pass through the checkpoint computes long
+        # masks.
         groups = self._masks_ahead(checkpoint)
         waiting = pa.nulls(0, pa.bool_())  # values of the mask that are computed and not returned yet
 
@@ -274,7 +281,8 @@ class SeenKeys:
 
 @dataclass(frozen=True, slots=True)
 class _ParsedBatch:
-    """batch: live files. json_stats: statistics from the JSON of all files, live or not."""
+    """A batch of a checkpoint whose statistics are parsed. batch: its live files. json_stats: the statistics that were parsed
+    from JSON, of all its files, live or not, for the cache; None if no JSON was parsed."""
 
     batch: FileBatch
     json_stats: FileStats | None
@@ -312,7 +320,8 @@ def _merge_stats(parts: list[FileStats]) -> FileStats:
 
 @dataclass(slots=True)
 class StateWithoutFiles:
-    """The newest action of each kind other than files. While the log is replayed, domains also holds removed domains."""
+    """The newest action of each kind other than file actions. transactions: by application. domains: by name; while the log is
+    replayed, removed domains too, because they hide older ones."""
 
     protocol: Protocol | None = None
     metadata: Metadata | None = None
@@ -339,7 +348,8 @@ class StateWithoutFiles:
 
 
 def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader) -> StateWithoutFiles:
-    """The newest protocol and metadata in the commits after the checkpoint; each is None if the commits have none."""
+    """The newest protocol and metadata in the commits after the checkpoint; each is None if the commits have none. Transactions
+    and domains of the result are not filled."""
     state = StateWithoutFiles()
     for _, actions in replay(segment, commits, lambda file: commits.actions(file, "protocol", "metaData")):
         for action in reversed(list(actions)):  # the last action of a file is the newest
@@ -350,7 +360,8 @@ def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader)
 
 
 def protocol_and_metadata(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> StateWithoutFiles:
-    """The newest protocol and metadata; each is None if the log has none."""
+    """The newest protocol and metadata; each is None if the log has none. Transactions and domains of the result are not
+    filled."""
     state = protocol_and_metadata_of_commits(segment, commits)
     if checkpoint is not None and not state.has_protocol_and_metadata:
         for name, parse in (("protocol", Protocol.from_json), ("metaData", Metadata.from_json)):
@@ -362,7 +373,8 @@ def protocol_and_metadata(segment: LogSegment, commits: CommitReader, checkpoint
 def transactions_and_domains(
     segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None
 ) -> StateWithoutFiles:
-    """The newest transaction identifier of each application, and the metadata domains without removed ones."""
+    """The newest transaction identifier of each application, and the metadata domains without removed ones. Protocol and metadata
+    of the result are not filled."""
     state = StateWithoutFiles()
     for _, actions in replay(segment, commits, lambda file: commits.actions(file, "txn", "domainMetadata")):
         for action in reversed(list(actions)):  # the last action of a file is the newest

@@ -38,7 +38,7 @@ class CheckpointReader:
 
     def __init__(self, checkpoint: Checkpoint, commits: CommitReader) -> None:
         self.checkpoint, self._table_root = checkpoint, commits.objects.store.root
-        # The checkpoint's own files. Sidecars are the files that they name.
+        # top: the checkpoint's own files, in `_delta_log`. sidecars: the files that they name.
         self.top: list[Part] = [_open_part(file, commits) for file in checkpoint.files]
         infos = {
             info.path: info for info in map(self.sidecar_of, self.rows("sidecar"))
@@ -66,8 +66,8 @@ class CheckpointReader:
 
     @property
     def repeated_keys(self) -> pa.Array:
-        """The keys (file_keys) of files that are named more than once. Reads the keys of all files unless there are known to be
-        none."""
+        """The keys (file_keys.py) of files that the checkpoint names more than once. Reads the keys of all files, unless it is
+        known that each file is named once."""
         return NO_KEYS if self.names_each_file_once else self._count_and_repeated[1]
 
     @cached_property
@@ -105,9 +105,9 @@ class CheckpointReader:
 def _with_listed_times(infos: Mapping[str, ObjectInfo], commits: CommitReader) -> list[ObjectInfo]:
     """The sidecars with the times and etags that the store lists. infos: path -> what the sidecar actions say.
 
-    The cache identifies a sidecar by its time and etag, because a checkpoint that replaced another may name sidecars of the same
-    names, sizes and times. A sidecar that the store does not list gets no time, so the cache does not keep it. If the directory
-    cannot be listed, the cache keeps none of them; reading does not need the listing.
+    The cache of remote files identifies a sidecar by the time and etag in the listing. The times in the sidecar actions are not
+    enough, because a checkpoint that replaced another may name sidecars of the same names, sizes and times. A sidecar that is not
+    listed gets the time 0, with which the cache does not keep it. If the directory cannot be listed, this holds for all sidecars.
     """
     objects, listed = commits.objects, dict[str, ObjectInfo]()
     if infos and (objects.has_cache or not objects.store.is_remote):

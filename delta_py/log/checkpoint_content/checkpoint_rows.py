@@ -77,11 +77,12 @@ _BATCH_ROWS = 16_384
 
 @dataclass(frozen=True)
 class RowShape:
-    """The fields of add rows in a table's checkpoints, in addition to the fields of the action.
+    """The form of the add rows in a table's checkpoints: which fields they have in addition to the fields of the action.
 
-    stats_json, stats_struct: which forms of statistics. leaves: physical paths of the columns with statistics.
-    tight_bounds: whether the struct says that bounds are tight. partitions: partition columns by physical name.
-    settings: of the files.
+    stats_json, stats_struct: whether they have statistics as JSON text, and as a struct. leaves: physical paths and types of the
+    columns with statistics in the struct. tight_bounds: whether the struct has the field tightBounds. partitions: physical names
+    and types of the partition columns whose values are written as a struct; empty if they are not. settings: of the Parquet
+    files.
     """
 
     stats_json: bool
@@ -130,8 +131,8 @@ class RowShape:
 
 
 def adds_from_json(file: LogFile, adds: list[dict[str, Any]]) -> Columns:
-    """The adds as columns of _ADD, and `stats`. adds: the JSON objects. file: the newest commit that the adds are from, for
-    errors.
+    """The adds as columns of _ADD, and `stats`. adds: the JSON objects of add actions. file: the newest commit that has any of
+    them; errors name it.
 
     Raises CorruptTableError if a field has the wrong type and readers of commits would refuse it too. A wrong value that readers
     of commits ignore, such as tags, is null in the checkpoint.
@@ -204,8 +205,8 @@ def removes_of_part(part: ParquetPart) -> Iterator[Columns]:
 
 
 def _typed_columns(part: ParquetPart, action: str, leaves: list[str], kinds: Mapping[str, pa.DataType]) -> Iterator[Columns]:
-    """The rows of `add` or `remove`, batch by batch, in columns of the types in `kinds` (name -> type). leaves: the columns to
-    read; all others of `kinds` are null."""
+    """The rows of `add` or `remove`, batch by batch, in columns of the types in `kinds` (name -> type). leaves: the fields to
+    read, perhaps with `stats` and `stats_parsed`, which keep their types; all others of `kinds` are null."""
     for raw_columns in part.columns(action, leaves, _BATCH_ROWS):
         with decoding(part.path):
             count = len(raw_columns["path"])

@@ -103,7 +103,8 @@ class ParquetPart:
         if action not in self.schema.names:
             return []
         if action in ("protocol", "metaData"):
-            # One row among perhaps millions: first read the row groups that have it according to the statistics, then all groups.
+            # One row among perhaps millions: first read the row groups that have it according to Parquet's statistics. They may
+            # be wrong, so read all groups if it is not there.
             likely_groups = [
                 group for group in self._all_groups() if not self._is_all_null(group, f"{action}.{_KEY_LEAVES[action]}")
             ]
@@ -113,7 +114,7 @@ class ParquetPart:
         return self._rows_in(action, self._all_groups())
 
     def _rows_in(self, action: str, groups: list[int]) -> list[dict[str, Any]]:
-        """The actions of one kind in some row groups."""
+        """The actions of one kind in some row groups, as the JSON objects that a commit would hold."""
         rows: list[dict[str, Any]] = []
         for batch in self._batches([action], groups):
             struct = batch.column(0)
@@ -151,7 +152,8 @@ class ParquetPart:
         return max(_LEAST_ROWS_WITH_TEXT, min(_MOST_ROWS_WITH_TEXT, rows_per_batch))
 
     def _cache_entry(self, plan: _Plan) -> CachedStats | None:
-        """The cached statistics for the leaves that would have to be parsed; None if the cache is not used.
+        """The entry of this file in the cache of parsed statistics, for the leaves that the plan reads from JSON; None if the
+        cache is not used.
 
         It is not used if no JSON must be parsed, if the JSON itself is requested (`whole`), for small files, and for a remote
         file that changed so recently that its listing does not identify its content (is_settled).
@@ -192,7 +194,7 @@ class ParquetPart:
 
     @property
     def file_count(self) -> int | None:
-        """The number of adds, from the Parquet statistics; None if they do not have it."""
+        """The number of adds, from the Parquet statistics; None if the statistics lack it."""
         nulls = self.null_count("path") if "add" in self.schema.names else self.row_count
         return None if nulls is None else self.row_count - nulls
 
@@ -224,8 +226,9 @@ class ParquetPart:
             return next(batches, None)
 
     def _groups_to_read(self, columns: list[str], groups: list[int]) -> Iterator[list[int]]:
-        """The groups of row groups that are read together. Each group is small, because pyarrow keeps the data until the last row
-        group is read. A remote file is read one row group at a time, and the next row group is fetched during the read."""
+        """Divide the row groups into lists that are read together. The lists are short, because pyarrow keeps the data until the
+        last row group of a list is read. A remote file is read one row group at a time, and the next one is fetched during the
+        read."""
         if not is_prefetching(self._source):
             yield from self._runs(groups)
             return
@@ -267,7 +270,8 @@ class ParquetPart:
 
 
 def _is_legacy(footer_metadata: Mapping[bytes, bytes]) -> bool:
-    """Whether Spark may have written times of the file in the hybrid calendar (Julian before 1582), so that old times are wrong.
+    """Whether Spark may have written the file's times in the hybrid calendar (Julian before 1582). Then old times are wrong, and
+    must not be used.
     footer_metadata: the key-value pairs of its footer."""
     version = footer_metadata.get(b"org.apache.spark.version")
     marks = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
@@ -283,7 +287,7 @@ def _in_zone(f: pa.Field, path: str, int96_leaves: Collection[str]) -> pa.Field:
 
 
 def total(counts: Iterable[int | None]) -> int | None:
-    """The sum of the counts; None if any count is unknown."""
+    """The sum of the counts; None if any count is unknown (None)."""
     listed = list(counts)
     return None if None in listed else sum(count for count in listed if count is not None)
 
@@ -304,9 +308,12 @@ def _as_commit_json(value: Any, kind: pa.DataType) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """columns: leaves (or groups of leaves) below add to read. json_leaves, parsed_leaves: the leaves whose statistics come from
-    the JSON and from the struct. from_json, from_struct: whether any statistics come from there, if only the number of rows.
-    whole: as in RequestedStats."""
+    """Which columns of `add` to read, and the source of each statistic: the JSON text (stats) or the struct (stats_parsed).
+
+    columns: the fields below `add` to read, as dotted paths. json_leaves, parsed_leaves: the table's columns whose statistics
+    come from the JSON and from the struct. from_json, from_struct: whether any statistics come from that source; it may be only
+    the number of rows. whole: as in RequestedStats.
+    """
 
     columns: list[str]
     whole: bool

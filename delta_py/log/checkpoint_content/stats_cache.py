@@ -117,7 +117,7 @@ class CachedStats:
             self._give_up(error)
 
     def finish(self) -> None:
-        """All rows were added: give the entries their names."""
+        """Store the new entries under their names, so that later readers find them. Call when all rows were added."""
         try:
             for path, entry in self._entries.items():
                 entry.finish(self._names[path])
@@ -126,13 +126,14 @@ class CachedStats:
             self._give_up(error)
 
     def abandon(self) -> None:
-        """Not all rows were added: keep nothing."""
+        """Delete the new entries. Call when not all rows were added."""
         for entry in self._entries.values():
             entry.remove()
         self._entries = {}
 
     def _to_write(self) -> list[Path]:
-        """The leaves for which the cache gets a new entry, perhaps with _RECORDS."""
+        """The leaves for which the cache gets a new entry: the missing ones, and _RECORDS if the cache lacks the record
+        counts."""
         return [*self.missing, *([] if _RECORDS in self._tables else [_RECORDS])]
 
     def _give_up(self, error: Exception) -> None:
