@@ -21,14 +21,14 @@ from delta_py.log.checkpoint_content.checkpoint_rows import (
     add_rows,
     adds_from_json,
     adds_of_part,
-    keys_of,
+    key_columns,
     remove_rows,
     removes_from_json,
     removes_of_part,
 )
 from delta_py.log.checkpoint_content.parquet_part import ParquetPart
 from delta_py.log.commit_reader import CommitReader
-from delta_py.log.file_keys import NO_KEYS, EachOnce, intersect_masks
+from delta_py.log.file_keys import NO_KEYS, DuplicateFilter, intersect_masks
 from delta_py.log.reconciliation import SeenKeys, replay
 from delta_py.log.segment import LogSegment
 
@@ -57,7 +57,7 @@ class FileState:
         self._seen: set[str] = set()  # keys of all file actions of the commits that were read, newest commit first
         self._tombstones: list[Columns] = []
         self._keys = SeenKeys(self._seen)
-        self._each_once = EachOnce(NO_KEYS if checkpoint is None else checkpoint.repeated_keys)
+        self._duplicate_filter = DuplicateFilter(NO_KEYS if checkpoint is None else checkpoint.repeated_keys)
 
     # ------------------------------------------------------------ adds
 
@@ -85,7 +85,7 @@ class FileState:
     @property
     def parts(self) -> list[Part]:
         """The files of the older checkpoint: top level and sidecars."""
-        return [] if self._checkpoint is None else [*self._checkpoint.top, *self._checkpoint.sidecars]
+        return [] if self._checkpoint is None else [*self._checkpoint.top_parts, *self._checkpoint.sidecars]
 
     @property
     def sidecar_times(self) -> dict[str, int]:
@@ -98,7 +98,7 @@ class FileState:
     def checkpoint_adds(self, part: Part) -> Iterator[pa.StructArray]:
         """The adds of one file of the older checkpoint that are still live and were not yielded before."""
         for columns in self._part_adds(part):
-            live = self._live_columns(columns, self._each_once)
+            live = self._live_columns(columns, self._duplicate_filter)
             if len(live["path"]):
                 yield self._as_add_rows(live)
 
@@ -115,21 +115,20 @@ class FileState:
         its adds are still live, and a new checkpoint can name the part again."""
         leaves = [name for name in ("path", "deletionVector") if part.has_leaf("add", name)]
         for batch in part.columns("add", leaves, 65_536):
-            keys = keys_of(batch)
-            mask = self._keys.unseen_mask([keys])
-            if self._each_once.has_repeated(keys) or (mask is not None and mask.false_count):
+            keys = key_columns(batch)
+            unseen_mask = self._keys.unseen_mask([keys])
+            if self._duplicate_filter.has_repeated(keys) or (unseen_mask is not None and unseen_mask.false_count):
                 return False
         return True
 
-    def _live_columns(self, columns: Columns, each_once: EachOnce | None = None) -> Columns:
-        """The rows that no newer action mentions. With each_once, rows that were yielded before are left out too."""
-        repeats = each_once if each_once is not None and each_once.is_needed else None
-        if not len(columns["path"]) or not (self._seen or repeats):
-            return columns
-        keys = keys_of(columns)
-        return _filter_columns(
-            columns, intersect_masks(self._keys.unseen_mask([keys]), None if repeats is None else repeats.mask(keys))
-        )
+    def _live_columns(self, columns: Columns, duplicate_filter: DuplicateFilter | None = None) -> Columns:
+        """The rows that no newer action mentions. With duplicate_filter, rows that were yielded before are left out too."""
+        drops_duplicates = duplicate_filter is not None and duplicate_filter.is_needed
+        if not len(columns["path"]) or not (self._seen or drops_duplicates):
+            return columns  # all rows are live: do not compute their keys
+        keys = key_columns(columns)
+        keep_mask = None if duplicate_filter is None else duplicate_filter.keep_mask(keys)
+        return _filter_columns(columns, intersect_masks(self._keys.unseen_mask([keys]), keep_mask))
 
     def _as_add_rows(self, columns: Columns) -> pa.StructArray:
         """The adds as rows of the new checkpoint."""

@@ -37,7 +37,7 @@ def tombstones(segment: LogSegment, commits: CommitReader, checkpoint: Checkpoin
     for file, rows in replay(segment, commits, commits.file_rows):
         for piece in rows:
             yield _tombstone_batch(removes_from_json(file, piece.removes))
-    for part in [] if checkpoint is None else [*checkpoint.top, *checkpoint.sidecars]:
+    for part in [] if checkpoint is None else [*checkpoint.top_parts, *checkpoint.sidecars]:
         if isinstance(part, ParquetPart):
             yield from map(_tombstone_batch, removes_of_part(part))
         else:

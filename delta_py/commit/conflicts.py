@@ -80,7 +80,7 @@ def rebase(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> PreparedCo
         ours,
         version=winners[-1].version + 1,
         previous_timestamp_ms=times[-1] if times else ours.previous_timestamp_ms,
-        checksum=reduce(lambda checksum, winner: winner.after(checksum), winners, ours.checksum),
+        checksum=reduce(lambda checksum, winner: winner.advance_checksum(checksum), winners, ours.checksum),
         row_id_high_water_mark=marks[-1] if marks and ours.row_id_high_water_mark is not None else ours.row_id_high_water_mark,
         shared=tuple(shared.values()),
         followed_metadata=next(

@@ -414,4 +414,4 @@ def _finish_table(placed: _PlacedTable, drafts: Sequence[Ratified]) -> None:
         writer = LogWriter(placed.store, config)
         run_post_commit(placed.store, writer, config, prepared.version, actions, before=previous_snapshot, checksum=checksum)
         # No snapshot exists of the versions between the transaction's own commits.
-        previous_snapshot, checksum = None, None if checksum is None else checksum.after(config, actions)
+        previous_snapshot, checksum = None, None if checksum is None else checksum.after_commit(config, actions)

@@ -81,7 +81,7 @@ def run_post_commit(
         with harmless(store, version, "is not reported to its catalog"):
             store.external_table.report_version(version, _timestamp_ms(actions, clock_ms))
     with harmless(store, version, "has no version checksum"):
-        derived = None if checksum is None else checksum.after(config, actions)
+        derived = None if checksum is None else checksum.after_commit(config, actions)
         derived = (
             derived
             or _derive_checksum(store, config, version, actions, before)
@@ -162,7 +162,7 @@ def _derive_checksum(
     if previous_snapshot is not None and previous_snapshot.segment.last_commit.size_bytes == 0:
         return None  # its checksum may describe actions that are lost
     checksum = _empty_checksum(config) if version == 0 else _checksum_before(store, config, version, previous_snapshot)
-    return None if checksum is None else checksum.after(config, actions)
+    return None if checksum is None else checksum.after_commit(config, actions)
 
 
 def _checksum_before(
@@ -189,7 +189,7 @@ def _derive_from_older(store: ObjectStore, config: TableConfig, newest: int, ver
         if checksum is not None:
             for later in range(older_version + 1, version):
                 # Protocol and metadata of the versions in between do not matter: only those of the last version are written.
-                checksum = None if checksum is None else checksum.after(config, read_actions(store, later))
+                checksum = None if checksum is None else checksum.after_commit(config, read_actions(store, later))
             return checksum
     return None
 

@@ -312,12 +312,12 @@ class WinningCommit:
         """The applications whose transactions the commit records."""
         return {transaction.app_id for transaction in self.transactions}
 
-    def after(self, checksum: VersionChecksum | None) -> VersionChecksum | None:
+    def advance_checksum(self, checksum: VersionChecksum | None) -> VersionChecksum | None:
         """The checksum of this version, computed from that of the previous version. Its protocol and metadata are not updated."""
         if checksum is None:
             return None
         info = CommitInfo({"inCommitTimestamp": self.timestamp_ms})
-        return checksum.after(None, [info, *self.domains.values(), *self.transactions, *self.removes, *self.adds])
+        return checksum.after_commit(None, [info, *self.domains.values(), *self.transactions, *self.removes, *self.adds])
 
 
 def _has_identity_tag(info: CommitInfo) -> bool:

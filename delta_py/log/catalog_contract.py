@@ -48,13 +48,14 @@ def is_forbidden(store: ObjectStore, maintenance: Maintenance) -> bool:
     return coordinated is not None and coordinated.forbids(maintenance.value)
 
 
-def refuse_forbidden(store: ObjectStore, maintenance: Maintenance, statement: str, undone: str) -> None:
+def refuse_forbidden(store: ObjectStore, maintenance: Maintenance, statement: str, consequence: str) -> None:
     """Raises UnsupportedOperationError if the table's catalog does this maintenance itself.
 
-    statement: the start of the message, before `the table at ...`. undone: a sentence for its end that says what did not happen.
+    statement: the start of the message, before `the table at ...`. consequence: a sentence for its end that says what did not
+    happen.
     """
     if is_forbidden(store, maintenance):
-        raise _forbidden(f"{statement} the table at {store.root} is not supported: its catalog does this. {undone}")
+        raise _forbidden(f"{statement} the table at {store.root} is not supported: its catalog does this. {consequence}")
 
 
 def refuse_drop(store: ObjectStore, feature: str) -> None:
@@ -66,29 +67,29 @@ def refuse_drop(store: ObjectStore, feature: str) -> None:
         )
 
 
-def demanded_properties(store: ObjectStore, present: TableConfig) -> dict[str, str]:
+def demanded_properties(store: ObjectStore, current_config: TableConfig) -> dict[str, str]:
     """The properties that the table's catalog demands and the table already has. A new definition of the table must have them
-    too. Empty if no catalog manages the table. present: protocol and metadata as they are now. A demanded property that the table
-    lacks already is left out, so that the check of a commit refuses only what that commit would remove."""
+    too. Empty if no catalog manages the table. current_config: protocol and metadata as they are now. A demanded property that
+    the table lacks already is left out, so that the check of a commit refuses only what that commit would remove."""
     if not is_managed_by_catalog(store):
         return {}
-    return {name: value for name, value in REQUIRED_PROPERTIES.items() if present.properties.get(name) == value}
+    return {name: value for name, value in REQUIRED_PROPERTIES.items() if current_config.properties.get(name) == value}
 
 
-def check_contract(store: ObjectStore, present: TableConfig, later: TableConfig) -> None:
+def check_contract(store: ObjectStore, current_config: TableConfig, new_config: TableConfig) -> None:
     """Raises UnsupportedOperationError if a commit would remove a feature or property that the table has and its catalog demands.
 
-    present, later: the table before and after the commit.
+    current_config, new_config: the table before and after the commit.
     """
     if not is_managed_by_catalog(store):
         return
-    lost = [name for name in REQUIRED_FEATURES if present.feature(name) and not later.feature(name)]
-    demanded = demanded_properties(store, present)
-    lost += [f"{name}={value}" for name, value in demanded.items() if later.properties.get(name) != value]
-    if lost:
+    lost_requirements = [name for name in REQUIRED_FEATURES if current_config.feature(name) and not new_config.feature(name)]
+    demanded = demanded_properties(store, current_config)
+    lost_requirements += [f"{name}={value}" for name, value in demanded.items() if new_config.properties.get(name) != value]
+    if lost_requirements:
         raise _forbidden(
-            f"The table at {store.root} must keep {', '.join(lost)}, which its catalog demands. Nothing was changed. Leave them "
-            "as they are."
+            f"The table at {store.root} must keep {', '.join(lost_requirements)}, which its catalog demands. Nothing was "
+            "changed. Leave them as they are."
         )
 
 

@@ -1,8 +1,8 @@
 """The version checksum: a file next to a commit, in which the commit's writer describes the state after the commit.
 
 With it, a reader need not replay the log to get the protocol and the metadata. A state that was replayed is compared with it. A
-damaged file is ignored with a warning, as if it were missing. `after` derives the checksum of the next version from this one and
-the actions of the next commit, so that a writer need not read all files.
+damaged file is ignored with a warning, as if it were missing. `after_commit` derives the checksum of the next version from this
+one and the actions of the next commit, so that a writer need not read all files.
 Protocol: Version Checksum File; Version Checksum File Schema; State Validation.
 """
 
@@ -83,19 +83,20 @@ class VersionChecksum:
             raise CorruptTableError("it holds no protocol and metadata")
         if value["metadata"].get("schemaString") is None:  # in the log itself, this would mean no columns
             raise CorruptTableError("its metadata has no schema")
+        has_timestamp = value.get("inCommitTimestampOpt") is not None
         return cls(
-            path,
-            Protocol.from_json(value["protocol"]),
-            Metadata.from_json(value["metadata"]),
-            _parse_count(value, "numFiles"),
-            _parse_count(value, "tableSizeBytes"),
-            None if value.get("inCommitTimestampOpt") is None else _parse_count(value, "inCommitTimestampOpt"),
-            _parse_actions(value, "setTransactions", SetTransaction),
-            _parse_actions(value, "domainMetadata", DomainMetadata),
-            value["txnId"] if isinstance(value.get("txnId"), str) else None,
+            path=path,
+            protocol=Protocol.from_json(value["protocol"]),
+            metadata=Metadata.from_json(value["metadata"]),
+            file_count=_parse_count(value, "numFiles"),
+            size_bytes=_parse_count(value, "tableSizeBytes"),
+            in_commit_timestamp_ms=_parse_count(value, "inCommitTimestampOpt") if has_timestamp else None,
+            set_transactions=_parse_actions(value, "setTransactions", SetTransaction),
+            domain_metadata=_parse_actions(value, "domainMetadata", DomainMetadata),
+            txn_id=value["txnId"] if isinstance(value.get("txnId"), str) else None,
         )
 
-    def after(self, config: TableConfig | None, actions: Sequence[Action]) -> Self | None:
+    def after_commit(self, config: TableConfig | None, actions: Sequence[Action]) -> Self | None:
         """The checksum after a commit with these actions; None if the actions do not determine it.
 
         config: the protocol and metadata after the commit. With None, the result keeps the protocol and metadata of this

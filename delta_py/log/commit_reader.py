@@ -113,9 +113,9 @@ class CommitReader:
         self._remembered_bytes = 0
         self._warned: set[str] = set()  # each file is warned of once, although a state takes more than one pass
         self._checked_paths: set[str] = set()  # paths of files that were read to the end, so a compaction's lines are all valid
-        self._started_reads: dict[str, Future[bytes]] = {}  # path -> the read that `ahead` has started
+        self._started_reads: dict[str, Future[bytes]] = {}  # path -> the read that `with_read_ahead` has started
 
-    def ahead(self, files: Iterable[LogFile]) -> Iterator[LogFile]:
+    def with_read_ahead(self, files: Iterable[LogFile]) -> Iterator[LogFile]:
         """Yield the same files. If the store is remote, threads already read the next files, because each file costs a round
         trip. The reader's other methods then use the content that the threads have read."""
         if not self.objects.store.is_remote:
@@ -156,15 +156,15 @@ class CommitReader:
         last action counts, as in delta-spark. If the commit is so large that the first action was already yielded, it is
         refused.
         """
-        for actions in self._reconciled(file, keep_removes=False):
+        for actions in self._reconciled_pieces(file, keep_removes=False):
             yield actions.columns()
 
     def file_rows(self, file: LogFile) -> Iterator[FileRows]:
         """The adds and removes with all their fields. Otherwise as `file_actions`."""
-        for actions in self._reconciled(file, keep_removes=True):
+        for actions in self._reconciled_pieces(file, keep_removes=True):
             yield actions.rows()
 
-    def _reconciled(self, file: LogFile, *, keep_removes: bool) -> Iterator[_FileActionLines]:
+    def _reconciled_pieces(self, file: LogFile, *, keep_removes: bool) -> Iterator[_FileActionLines]:
         """The file actions of each piece of a commit; a compaction is one piece. keep_removes: collect the complete remove
         actions, not only their keys.
 
@@ -189,11 +189,11 @@ class CommitReader:
                 earlier_keys |= actions.keys
             yield actions
         if is_compaction:
-            if actions.repeats:
+            if actions.repeat_count:
                 _log.warning(
                     "%s breaks the protocol: %d of its actions name a file that it names before; the last action counts",
                     file.path,
-                    actions.repeats,
+                    actions.repeat_count,
                 )
             yield actions
 
@@ -270,7 +270,7 @@ class CommitReader:
             )
 
     def _read(self, file: LogFile) -> bytes:
-        """The whole file: from memory, from the read that `ahead` has started, or from the store."""
+        """The whole file: from memory, from the read that `with_read_ahead` has started, or from the store."""
         data = self._content_by_path.get(file.path)
         if data is None:
             started_read = self._started_reads.pop(file.path, None)
@@ -399,19 +399,19 @@ class _FileActionLines:
         self._file, self._keep_removes = file, keep_removes
         self._removes: dict[str, dict[str, Any]] = {}
         self._adds: list[dict[str, Any]] = []
-        self._lines: list[int] = []  # the line number of each add, for errors
+        self._line_numbers: list[int] = []  # the line number of each add, for errors
         self._paths: list[str] = []  # the decoded path of each add
-        self._last: dict[str, int] = {}  # key -> index into _adds, or -1 for a remove
+        self._last_index: dict[str, int] = {}  # key -> index into _adds, or -1 for a remove
         self._action_count = 0
 
     @property
     def keys(self) -> Set[str]:
-        return self._last.keys()
+        return self._last_index.keys()
 
     @property
-    def repeats(self) -> int:
+    def repeat_count(self) -> int:
         """The number of actions on a logical file that already had an action."""
-        return self._action_count - len(self._last)
+        return self._action_count - len(self._last_index)
 
     def add_line(self, number: int, line: bytes) -> None:
         """Add the line's add or remove; any other line is ignored. Raises CorruptTableError if the line is damaged."""
@@ -433,13 +433,13 @@ class _FileActionLines:
             raise self._line_error(number, line, error.message) from error
         self._action_count += 1
         if add is None:
-            self._last[key] = -1
+            self._last_index[key] = -1
             if self._keep_removes:
                 self._removes[key] = body
             return
-        self._last[key] = len(self._adds)
+        self._last_index[key] = len(self._adds)
         self._adds.append(add)
-        self._lines.append(number)
+        self._line_numbers.append(number)
         self._paths.append(path)
 
     def _line_error(self, number: int, line: bytes, fault: str) -> CorruptTableError:
@@ -453,18 +453,23 @@ class _FileActionLines:
 
     def columns(self) -> FileActions:
         """The last action of each key, as columns. Raises CorruptTableError if an add breaks the protocol."""
-        chosen = [(key, index) for key, index in self._last.items() if index >= 0]
-        removes = [key for key, index in self._last.items() if index < 0]
-        return FileActions(self._batch([index for _, index in chosen]), [key for key, _ in chosen], removes)
+        last_adds = {key: index for key, index in self._last_index.items() if index >= 0}
+        remove_keys = [key for key, index in self._last_index.items() if index < 0]
+        return FileActions(adds=self._batch([*last_adds.values()]), add_keys=[*last_adds], remove_keys=remove_keys)
 
     def rows(self) -> FileRows:
         """The last action of each key, with all its fields. Raises CorruptTableError for the same adds as `columns`, so that a
         commit is either readable for all readers or for none."""
-        chosen = {key: index for key, index in self._last.items() if index >= 0}
-        removes = {key: self._removes[key] for key, index in self._last.items() if index < 0}
+        last_adds = {key: index for key, index in self._last_index.items() if index >= 0}
+        removes = {key: self._removes[key] for key, index in self._last_index.items() if index < 0}
         # Make the columns only because this checks the adds. The result is not needed.
-        self._batch([*chosen.values()])
-        return FileRows([self._adds[index] for index in chosen.values()], [*chosen], [*removes.values()], [*removes])
+        self._batch([*last_adds.values()])
+        return FileRows(
+            adds=[self._adds[index] for index in last_adds.values()],
+            add_keys=[*last_adds],
+            removes=[*removes.values()],
+            remove_keys=[*removes],
+        )
 
     def _batch(self, indexes: list[int]) -> pa.RecordBatch:
         """Some of the adds as FILE_SCHEMA. Raises CorruptTableError, with the line, if an add breaks the protocol."""
@@ -476,7 +481,7 @@ class _FileActionLines:
 
     def _check_adds(self, cause: Exception) -> None:
         """Raises CorruptTableError for the first add that breaks the protocol."""
-        for number, add in zip(self._lines, self._adds, strict=True):
+        for number, add in zip(self._line_numbers, self._adds, strict=True):
             try:
                 AddFile.from_json(add)
             except CorruptTableError as error:

@@ -57,7 +57,8 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
             sql_state="KD004",
             features=missing_features,
         )
-    catalog_id, store_of_ledger = config.properties.get(UNITY_PROPERTY), coordination_of(store)
+    catalog_id = config.properties.get(UNITY_PROPERTY)
+    store_of_ledger = coordination_of(store)  # the store with the coordinator that the user named; None if none was named
     # Without IDENTITY_PROPERTY, the table's id in Unity Catalog is the identity.
     identity = config.properties.get(IDENTITY_PROPERTY, catalog_id)
     if identity is not None and identity == catalog_id and (store_of_ledger is None or store_of_ledger.id_property is None):
@@ -118,7 +119,8 @@ def check_and_register(store: ObjectStore, config: TableConfig, version: int, *,
     """
     # Both are the store with its coordinator. managed: None if the version needs no coordinator. coordinated: None if the user
     # named no coordinator.
-    managed, coordinated = require_coordinator(store, config), coordination_of(store)
+    managed = require_coordinator(store, config)
+    coordinated = coordination_of(store)
     if coordinated is None:
         return False
     tail = coordinated.last_tail  # the newest version and the unpublished commits in the ledger; None if it lacks the table

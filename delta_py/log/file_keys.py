@@ -119,14 +119,14 @@ def repeated_keys(keys: Callable[[], Iterable[pa.LargeStringArray]]) -> tuple[in
     return count - sum(map(len, suspect_batches)) + len(counts), counts.field("values").filter(repeated)
 
 
-class EachOnce:
+class DuplicateFilter:
     """Selects the first file of each key from files that arrive in batches: a faulty checkpoint may name a file more than once,
     and the file must count once."""
 
     def __init__(self, repeated: pa.Array) -> None:
         """repeated: the distinct keys that occur more than once in all batches together."""
         self._repeated = repeated
-        # For each repeated key, whether `mask` has already selected a file that has it.
+        # For each repeated key, whether `keep_mask` has already selected a file that has it.
         self._selected = np.zeros(len(repeated), np.bool_)
 
     @property
@@ -138,7 +138,7 @@ class EachOnce:
         """Whether the key of any of the files occurs more than once in all batches."""
         return self.is_needed and pc.any(pc.is_in(keys_of(files), self._repeated)).as_py() is True
 
-    def mask(self, files: pa.RecordBatch) -> pa.BooleanArray | None:
+    def keep_mask(self, files: pa.RecordBatch) -> pa.BooleanArray | None:
         """True for files whose key did not occur before; None if that is true of all files. Call once for each batch."""
         if not (self.is_needed and files.num_rows):
             return None

@@ -77,10 +77,11 @@ def commit_times(store: ObjectStore, config: TableConfig, start: int = 0, end: i
     first = _first_in_commit_version(config)  # earlier commits have only the times of their files
     reader = CommitReader(store)
     commits = list_commits(store, start, end)
-    plain = _increasing_times(commit for commit in commits if commit.version < first)
-    return plain + [
+    file_times = _increasing_times(commit for commit in commits if commit.version < first)
+    in_commit_times = [
         CommitTime(commit.version, _in_commit_timestamp(reader, commit)) for commit in commits if commit.version >= first
     ]
+    return file_times + in_commit_times
 
 
 class CommitClock:
@@ -207,15 +208,15 @@ def _readable_commits(store: ObjectStore, *, recreatable: bool) -> list[LogFile]
 def newest_commit_at(store: ObjectStore, commits: Sequence[LogFile], timestamp_ms: int, config: TableConfig) -> CommitTime:
     """The newest of some commits (ascending) at or before a time; the first of them if the time is before all of them."""
     first = _first_in_commit_version(config)
-    plain = [commit for commit in commits if commit.version < first]  # these have only file times
-    stamped = commits[len(plain) :]  # these have in-commit timestamps
+    with_file_time = [commit for commit in commits if commit.version < first]
+    with_timestamp = commits[len(with_file_time) :]  # with an in-commit timestamp
     enabled_at = _long_property(config, "delta.inCommitTimestampEnablementTimestamp")
     # File times may be later than the first in-commit timestamps. So the time at which in-commit timestamps were enabled decides
     # which kind of commit is searched.
-    if stamped and (not plain or enabled_at is None or timestamp_ms >= enabled_at):
+    if with_timestamp and (not with_file_time or enabled_at is None or timestamp_ms >= enabled_at):
         reader = CommitReader(store)
-        return _last_at_or_before(stamped, lambda commit: _in_commit_timestamp(reader, commit), timestamp_ms)
-    times = _increasing_times(plain)
+        return _last_at_or_before(with_timestamp, lambda commit: _in_commit_timestamp(reader, commit), timestamp_ms)
+    times = _increasing_times(with_file_time)
     return times[max(0, bisect_right(times, timestamp_ms, key=lambda time: time.timestamp_ms) - 1)]
 
 

@@ -62,8 +62,8 @@ def load_last_checkpoint(store: ObjectStore) -> LastCheckpoint | None:
     try:
         if len(text) > HINT_BYTES:
             raise ValueError(f"it has more than {HINT_BYTES} bytes")
-        value = json.loads(text, object_pairs_hook=_object, parse_int=_Number, parse_float=_Number)
-        return _checked_hint(value)
+        value = json.loads(text, object_pairs_hook=_object_of_distinct_keys, parse_int=_Number, parse_float=_Number)
+        return _parse_hint(value)
     except (ValueError, RecursionError) as error:
         _log.warning("%s: _last_checkpoint is damaged (%s); listing the whole log", store.root, error)
         return None
@@ -73,7 +73,7 @@ class _Number(str):
     """A JSON number as it is written, because the checksum covers its text."""
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_of_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The JSON object with these members. Raises ValueError if a key is repeated: a dict would keep only its last value."""
     fields = dict(pairs)
     if len(fields) != len(pairs):
@@ -81,7 +81,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _checked_hint(value: Any) -> LastCheckpoint:
+def _parse_hint(value: Any) -> LastCheckpoint:
     """Convert the decoded JSON, in which numbers are _Number. A file without a checksum is accepted. Raises ValueError, with the
     reason, if the JSON is damaged."""
     if not isinstance(value, dict):
@@ -89,13 +89,13 @@ def _checked_hint(value: Any) -> LastCheckpoint:
     checksum = value.get("checksum")
     if checksum is not None and checksum != json_checksum(value):
         raise ValueError("its checksum is wrong")
-    version = _count(value.get("version"))
+    version = _parse_count(value.get("version"))
     if version is None:
         raise ValueError(f"its version is {shown(value.get('version'))}")
-    return LastCheckpoint(version, _count(value.get("size")), _count(value.get("numOfAddFiles")))
+    return LastCheckpoint(version, _parse_count(value.get("size")), _parse_count(value.get("numOfAddFiles")))
 
 
-def _count(value: Any) -> int | None:
+def _parse_count(value: Any) -> int | None:
     """A whole number from 0 to 2^63 - 1, from its JSON text; None for any other value."""
     # 2^63 has 19 digits. The length is checked first, because int() refuses very long texts.
     is_count = isinstance(value, _Number) and value.isdecimal() and len(value) < 20 and int(value) < 2**63

@@ -35,13 +35,13 @@ def read_last_vacuum(store: ObjectStore) -> int | None:
     try:
         if len(text) > HINT_BYTES:
             raise ValueError(f"it has more than {HINT_BYTES} bytes")
-        return _version(json.loads(text))
+        return _parse_version(json.loads(text))
     except (ValueError, RecursionError) as error:
         _log.warning("%s: _last_vacuum_info is damaged (%s)", store.root, error)
         return None
 
 
-def _version(value: object) -> int | None:
+def _parse_version(value: object) -> int | None:
     """The version in the decoded file; None if it names none. Raises ValueError, with the reason, if the file is damaged."""
     if not isinstance(value, dict):
         raise ValueError("it is no JSON object")

@@ -67,11 +67,11 @@ class LogWriter:
         """The table's root."""
         return self._store.root
 
-    def put_commit(self, version: int, actions: Iterable[Action], described: Callable[[], bytes] | None = None) -> Outcome:
+    def put_commit(self, version: int, actions: Iterable[Action], describe: Callable[[], bytes] | None = None) -> Outcome:
         """Try to commit the actions as version `version` of the table, with one put-if-absent.
 
         In a multi-table transaction, the actions are not committed now: they become a proposed commit, which the transaction
-        commits at its end. described: returns the description that the transaction stores with the proposed commit
+        commits at its end. describe: returns the description that the transaction stores with the proposed commit
         (commit/proposed_form.py). It is called only in such a transaction, and is required there.
         The commitInfo among the actions should have a txnId that no other attempt uses. It identifies an attempt whose
         confirmation was lost. Raises StorageError if the store is sure that nothing was written and never will be, and
@@ -85,8 +85,8 @@ class LogWriter:
         data = commit_bytes(all_actions)
         try:
             if coordinated is not None and coordinated.transaction is not None:
-                assert described is not None
-                coordinated.propose(version, data, described())
+                assert describe is not None
+                coordinated.propose(version, data, describe())
             else:
                 self._store.put_if_absent(path, data)
         except FileExistsError:

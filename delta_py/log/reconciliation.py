@@ -22,7 +22,7 @@ from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadabl
 from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.checkpoint_content.stats_cache import CachedStats
 from delta_py.log.commit_reader import CommitReader
-from delta_py.log.file_keys import EachOnce, file_keys, intersect_masks, keys_of, path_of
+from delta_py.log.file_keys import DuplicateFilter, file_keys, intersect_masks, keys_of, path_of
 from delta_py.log.segment import LogFile, LogSegment
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.statistics.stats import FileStats, concat_stats, parse_stats, stats_from_struct, unknown_stats
@@ -113,9 +113,9 @@ def _surviving_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) 
     for _, pieces in replay(segment, commits, commits.file_actions):
         commit_keys: set[str] = set()
         for piece in pieces:
-            fresh = [key not in seen for key in piece.add_keys]
+            is_unseen = [key not in seen for key in piece.add_keys]
             commit_keys.update(piece.add_keys, piece.remove_keys)
-            adds = piece.adds if all(fresh) else piece.adds.filter(array(fresh, pa.bool_()))
+            adds = piece.adds if all(is_unseen) else piece.adds.filter(array(is_unseen, pa.bool_()))
             if adds.num_rows:
                 yield adds
         seen |= commit_keys  # only now: the pieces of one commit do not undo each other (commit_reader.py)
@@ -146,15 +146,15 @@ class CheckpointFiles:
         self._unfinished_entry: CachedStats | None = None  # a cache entry that does not have all rows of its file yet
 
     def __iter__(self) -> Iterator[FileBatch]:
-        masks, each_once = SeenKeys(self._seen).masks(self._checkpoint), EachOnce(self._checkpoint.repeated_keys)
+        unseen_mask_of_next = SeenKeys(self._seen).masks(self._checkpoint)
+        duplicate_filter = DuplicateFilter(self._checkpoint.repeated_keys)
         with ThreadPoolExecutor(_PARSERS, "delta_py-stats") as pool:
             parsing: deque[tuple[RawFiles, Future[_ParsedBatch]]] = deque()
             try:
                 for raw in self._checkpoint.files(self._requested_stats):
                     # The masks are computed in this thread, because they need the batches in order.
-                    parsing.append(
-                        (raw, pool.submit(_parse_batch, raw, intersect_masks(masks(raw.files), each_once.mask(raw.files))))
-                    )
+                    live_mask = intersect_masks(unseen_mask_of_next(raw.files), duplicate_filter.keep_mask(raw.files))
+                    parsing.append((raw, pool.submit(_parse_batch, raw, live_mask)))
                     if len(parsing) > _PARSERS:
                         yield from self._next_batch(parsing)
                 while parsing:
@@ -203,7 +203,7 @@ def replay(
 ) -> Iterator[tuple[LogFile, Iterable[T]]]:
     """Yield each commit and compaction after the checkpoint, newest first, with the result of `read`, which must read the file
     through `commits`. If a compaction is damaged, its commits are yielded instead."""
-    for file in commits.ahead(segment.replay_files()):
+    for file in commits.with_read_ahead(segment.replay_files()):
         if file.end_version == file.version:
             yield file, read(file)
             continue
@@ -238,7 +238,7 @@ class SeenKeys:
         groups = self._masks_ahead(checkpoint)
         waiting = pa.nulls(0, pa.bool_())  # values of the mask that are computed and not returned yet
 
-        def take(files: pa.RecordBatch) -> pa.BooleanArray:
+        def take_mask(files: pa.RecordBatch) -> pa.BooleanArray:
             """The next values of the mask, as many as there are files. Groups of values do not end where batches end."""
             nonlocal waiting
             while len(waiting) < files.num_rows:
@@ -246,7 +246,7 @@ class SeenKeys:
             mask, waiting = waiting.slice(0, files.num_rows), waiting.slice(files.num_rows)
             return mask
 
-        return take
+        return take_mask
 
     def _masks_ahead(self, checkpoint: CheckpointReader) -> Iterator[pa.BooleanArray]:
         """The mask of all rows, in large pieces, because each comparison hashes all keys again. This reads the checkpoint a

@@ -17,7 +17,7 @@ import pyarrow as pa
 from delta_py.errors import CorruptTableError, StorageError, shown
 from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, RequestedStats
 from delta_py.log.checkpoint_content.json_part import JsonPart
-from delta_py.log.checkpoint_content.parquet_part import ParquetPart, total
+from delta_py.log.checkpoint_content.parquet_part import ParquetPart, sum_if_known
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.file_keys import NO_KEYS, keys_of, path_of, repeated_keys
 from delta_py.log.segment import Checkpoint, LogFile
@@ -38,27 +38,27 @@ class CheckpointReader:
 
     def __init__(self, checkpoint: Checkpoint, commits: CommitReader) -> None:
         self.checkpoint, self._table_root = checkpoint, commits.objects.store.root
-        # top: the checkpoint's own files, in `_delta_log`. sidecars: the files that they name.
-        self.top: list[Part] = [_open_part(file, commits) for file in checkpoint.files]
+        # top_parts: the checkpoint's own files, in `_delta_log`. sidecars: the files that they name.
+        self.top_parts: list[Part] = [_open_part(file, commits) for file in checkpoint.files]
         infos = {
             info.path: info for info in map(self.sidecar_of, self.rows("sidecar"))
         }  # a sidecar that is named twice counts once
         self.sidecars = [_open_sidecar(info, commits) for info in _with_listed_times(infos, commits)]
-        holds_files = any(isinstance(part, JsonPart) or "add" in part.schema.names for part in self.top)
+        may_hold_files = any(isinstance(part, JsonPart) or "add" in part.schema.names for part in self.top_parts)
         # A V2 checkpoint of an empty table may have neither sidecars nor a column add.
-        if not (holds_files or self.sidecars or checkpoint.kind is LogKind.CHECKPOINT_V2):
+        if not (may_hold_files or self.sidecars or checkpoint.kind is LogKind.CHECKPOINT_V2):
             raise CheckpointUnreadableError.of(checkpoint.files[0].path, "it has no column add")
         self.names_each_file_once = False  # set by open_checkpoint if known; otherwise the keys are compared
 
     @cached_property
     def file_count(self) -> int | None:
         """The number of adds, from the footers; None if the footers do not have it."""
-        return total(part.file_count for part in (*self.top, *self.sidecars))
+        return sum_if_known(part.file_count for part in (*self.top_parts, *self.sidecars))
 
     @property
     def action_count(self) -> int | None:
         """The number of actions, from the footers; None if the top level is JSON."""
-        return total(None if isinstance(part, JsonPart) else part.row_count for part in (*self.top, *self.sidecars))
+        return sum_if_known(None if isinstance(part, JsonPart) else part.row_count for part in (*self.top_parts, *self.sidecars))
 
     def count_files(self) -> int:
         """The number of distinct files. Reads the paths and deletion vectors of all files."""
@@ -82,7 +82,7 @@ class CheckpointReader:
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         """All actions of one kind (not add or remove), as the JSON objects that a commit would hold."""
-        return [row for part in self.top for row in part.rows(action)]
+        return [row for part in self.top_parts for row in part.rows(action)]
 
     def sidecar_of(self, row: Mapping[str, Any]) -> ObjectInfo:
         """The file that a sidecar action names. It is always in the table's own directory, although some writers write a whole
@@ -99,7 +99,7 @@ class CheckpointReader:
 
     def files(self, requested_stats: RequestedStats) -> Iterator[RawFiles]:
         """All add actions, batch by batch."""
-        return prefetch(batch for part in [*self.top, *self.sidecars] for batch in part.files(requested_stats))
+        return prefetch(batch for part in [*self.top_parts, *self.sidecars] for batch in part.files(requested_stats))
 
 
 def _with_listed_times(infos: Mapping[str, ObjectInfo], commits: CommitReader) -> list[ObjectInfo]:

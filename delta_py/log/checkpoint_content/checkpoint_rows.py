@@ -69,7 +69,7 @@ SIDECAR_TYPE = pa.struct(
 )
 
 # The errors that Arrow raises for a value of another type than the column's.
-_MISFITS = (pa.ArrowException, AttributeError, TypeError, OverflowError, ValueError)
+_WRONG_TYPE_ERRORS = (pa.ArrowException, AttributeError, TypeError, OverflowError, ValueError)
 
 # Rows per batch: a file with statistics takes about a kilobyte.
 _BATCH_ROWS = 16_384
@@ -156,7 +156,7 @@ def _from_json(
         values = [body.get(name) for body in bodies]
         try:
             columns[name] = _column_from_json(values, kind)
-        except _MISFITS as error:
+        except _WRONG_TYPE_ERRORS as error:
             if name in checked_columns:
                 why = f"here, or in a commit before, the {name} of a file action has another form than it should ({error})."
                 raise corrupt_line(file, 1, why) from error
@@ -168,13 +168,13 @@ def _fits_type(value: Any, kind: pa.DataType) -> bool:
     """Whether the value can be in a column of the type."""
     try:
         _column_from_json([value], kind)
-    except _MISFITS:
+    except _WRONG_TYPE_ERRORS:
         return False
     return True
 
 
 def _column_from_json(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """A column of JSON values. A map is a dict in JSON. Raises one of _MISFITS for a value of another type."""
+    """A column of JSON values. A map is a dict in JSON. Raises one of _WRONG_TYPE_ERRORS for a value of another type."""
     if not pa.types.is_map(kind):
         return pa.array(values, kind)
     maps = text_map([{} if value is None else value for value in values])
@@ -229,7 +229,7 @@ def _typed_column(array: pa.Array | None, kind: pa.DataType, count: int) -> pa.A
 # ---------------------------------------------------------------- conversion to rows
 
 
-def keys_of(columns: Columns) -> pa.RecordBatch:
+def key_columns(columns: Columns) -> pa.RecordBatch:
     """The identity of each file, as reconciliation compares it: the decoded path and the deletion vector."""
     paths = as_text(columns["path"])
     vectors = deletion_vectors(columns.get("deletionVector"), len(paths))

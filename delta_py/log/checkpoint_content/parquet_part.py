@@ -96,7 +96,7 @@ class ParquetPart:
 
     def _with_zones(self, schema: pa.Schema) -> pa.Schema:
         """Add the time zone that Arrow does not give to INT96 columns. All INT96 values are instants."""
-        return pa.schema([_in_zone(f, f.name, self._int96_leaves) for f in schema]) if self._int96_leaves else schema
+        return pa.schema([_with_zone(f, f.name, self._int96_leaves) for f in schema]) if self._int96_leaves else schema
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         """All actions of one kind, as the JSON objects that a commit would hold. Empty if the file has no column for them."""
@@ -230,7 +230,7 @@ class ParquetPart:
         last row group of a list is read. A remote file is read one row group at a time, and the next one is fetched during the
         read."""
         if not is_prefetching(self._source):
-            yield from self._runs(groups)
+            yield from self._split_into_runs(groups)
             return
         prefixes = tuple(f"{column}." for column in columns)
         leaves = [place for path, place in self._positions.items() if f"{path}.".startswith(prefixes)]
@@ -239,7 +239,7 @@ class ParquetPart:
             expect_ranges(self._source, [*ranges[number], *(ranges[number + 1] if number + 1 < len(groups) else [])])
             yield [group]
 
-    def _runs(self, groups: list[int]) -> Iterator[list[int]]:
+    def _split_into_runs(self, groups: list[int]) -> Iterator[list[int]]:
         """Divide the row groups into runs of neighbours. The groups of a run together have enough rows for a batch."""
         run: list[int] = []
         row_count = 0
@@ -254,7 +254,7 @@ class ParquetPart:
 
     def null_count(self, leaf: str) -> int | None:
         """The number of nulls in a leaf (dotted, below add), from the Parquet statistics; None if they do not have it."""
-        return total(self._null_count(group, f"add.{leaf}") for group in self._all_groups())
+        return sum_if_known(self._null_count(group, f"add.{leaf}") for group in self._all_groups())
 
     def _is_all_null(self, group: int, leaf: str) -> bool:
         """Whether the leaf is known to be null in all rows of the row group."""
@@ -278,15 +278,15 @@ def _is_legacy(footer_metadata: Mapping[bytes, bytes]) -> bool:
     return version is not None and (version < b"3.1.0" or any(mark in footer_metadata for mark in marks))
 
 
-def _in_zone(f: pa.Field, path: str, int96_leaves: Collection[str]) -> pa.Field:
+def _with_zone(f: pa.Field, path: str, int96_leaves: Collection[str]) -> pa.Field:
     """Add the time zone to instants. path: of the field, dotted. int96_leaves: paths of the leaves of type INT96, which are
     instants."""
     if pa.types.is_struct(f.type):
-        return f.with_type(pa.struct([_in_zone(inner, f"{path}.{inner.name}", int96_leaves) for inner in f.type]))
+        return f.with_type(pa.struct([_with_zone(inner, f"{path}.{inner.name}", int96_leaves) for inner in f.type]))
     return f.with_type(pa.timestamp("us", "UTC")) if path in int96_leaves else f
 
 
-def total(counts: Iterable[int | None]) -> int | None:
+def sum_if_known(counts: Iterable[int | None]) -> int | None:
     """The sum of the counts; None if any count is unknown (None)."""
     listed = list(counts)
     return None if None in listed else sum(count for count in listed if count is not None)

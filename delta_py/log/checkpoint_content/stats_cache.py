@@ -72,7 +72,8 @@ def _entry_name(identity: bytes, path: Path, kind: DataType | None) -> str:
 class CachedStats:
     """The statistics of one checkpoint file: those in the cache, and those that will be added to it.
 
-    missing: leaves that must be parsed. Row numbers count the file's add actions.
+    missing: leaves that must be parsed. _names: the name of each leaf's entry in the cache. _tables: the cached columns by leaf.
+    _entries: the entries that are being written, by leaf. Row numbers count the file's add actions.
     """
 
     _disk: DiskCache
