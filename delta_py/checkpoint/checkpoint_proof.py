@@ -101,7 +101,7 @@ class _Contents:
 
 
 def _read_contents(reader: CheckpointReader) -> _Contents:
-    """Read the whole checkpoint."""
+    """Read the whole checkpoint, without statistics."""
     file_count, size_bytes, state = 0, 0, StateWithoutFiles()
     for raw in reader.files(RequestedStats()):
         file_count += raw.files.num_rows
@@ -151,6 +151,7 @@ def _fault_by_log(
             log = _LogBefore(store, segment, is_whole, lambda: clock() > deadline)
             return log.fault_of_files(checkpoint_keys) or log.fault_of_state(state)
         except CheckpointUnreadableError:
+            # Only the older checkpoint can raise this here. Without it, use the one before it, or all commits.
             assert segment.checkpoint is not None, "no other checkpoint is read"
             unusable |= {file.path for file in segment.checkpoint.files}
 
@@ -166,7 +167,7 @@ def _log_before(
     try:
         segment = load_segment(store, checkpoint.version, unusable=unusable)
         return replace(segment, compactions=()), True  # only the commits themselves are trusted
-    except CorruptTableError:
+    except CorruptTableError:  # the log has no beginning: an interrupted cleanup may have deleted it
         first = checkpoint.version
         if first not in listing.commits:
             return None
@@ -179,7 +180,9 @@ def _log_before(
 class _LogBefore:
     """The log before a checkpoint, for comparison with the checkpoint.
 
-    is_whole: the log contains everything that the version holds. is_late: whether reading must stop now.
+    segment: the log's files, which may begin with an older checkpoint. is_whole: the log contains everything that the version
+    holds.
+    is_time_over: returns whether reading must stop now.
     """
 
     def __init__(self, store: ObjectStore, segment: LogSegment, is_whole: bool, is_time_over: Callable[[], bool]) -> None:
@@ -192,8 +195,9 @@ class _LogBefore:
         """How the checkpoint's files differ from those of the log before it; None if they do not. Raises
         CheckpointUnreadableError if the log begins with a checkpoint that cannot be read, and CorruptTableError if a commit
         cannot be read."""
-        live: set[str] = set()  # keys of files that a commit added, and that no newer commit removed
-        seen: set[str] = set()  # keys in all commits that were read, newest commit first
+        # Keys (log/file_keys.py) of logical files. The commits are read newest first.
+        live: set[str] = set()  # of files that a commit added, and that no newer commit removed
+        seen: set[str] = set()  # of files that any commit that was read adds or removes
         for _, pieces in replay(self._segment, self._commits, self._commits.file_actions):
             if self._is_time_over():
                 return f"it has no version checksum, and reading the log before it takes more than {COMPARE_SECONDS:.0f} seconds"

@@ -40,7 +40,9 @@ class FileState:
     """The file actions of one version, in the form of checkpoint rows.
 
     Call the methods once each, in this order: commit_adds, then checkpoint_adds (or is_untouched) for each part, then removes.
-    oldest_tombstone_ms: removes at or before this time, and removes without a time, are expired.
+    commits: reads the segment's commits. checkpoint: the older checkpoint with which the segment begins; None if it has none.
+    shape: the form of the add rows. oldest_tombstone_ms: removes at or before this time (ms since 1970), and removes without a
+    time, are expired.
     Methods raise CheckpointUnreadableError and CorruptTableError.
     """
 

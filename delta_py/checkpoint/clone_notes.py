@@ -38,8 +38,9 @@ _log = logging.getLogger("delta_py")
 
 @dataclass(frozen=True, slots=True)
 class CloneNote:
-    """path: of the note. written_ms: the note's modification time in the store. clone: the root of the clone. source: the root of
-    the table, as it was named then. after: the version that the clone had before, -1 if it had none."""
+    """The content of a note. path: of the note. written_ms: the note's modification time in the store, ms since 1970. clone: the
+    root of the clone. source: the root of the table that has the note, as the clone's writer named it. after: the version that
+    the clone had before the commit that refers to the table's files; -1 if the clone was created by it."""
 
     path: str
     written_ms: int
@@ -75,7 +76,7 @@ def noted(clone: ObjectStore, after: int, source: ObjectStore | None, version: i
     except CommitOutcomeUnknownError:  # the commit may exist, so the notes must remain
         raise
     except (DeltaError, OSError):
-        for table, note in notes:
+        for table, note in notes:  # nothing was committed, so no clone refers to the files
             delete_notes(table, () if note is None else (note,))
         raise
 
@@ -110,8 +111,8 @@ def _is_within(directory: str, roots: Iterable[str]) -> bool:
 def leave_note(store: ObjectStore, clone: str, version: int, after: int) -> str | None:
     """Tell the table's VACUUM about a clone that is going to refer to the table's files. Returns the note's path.
 
-    version, after: as in `noted`. Returns None, and logs a warning, if no note is written: VACUUM would not read the clone's
-    location, or this user may not write here. The clone works without a note until VACUUM runs.
+    clone: the root of the clone. version, after: as in `noted`. Returns None, and logs a warning, if no note is written: VACUUM
+    would not read the clone's location, or this user may not write here. The clone works without a note until VACUUM runs.
     """
     path = f"{CLONE_DIRECTORY}/{version:020}-{uuid.uuid4().hex}.json"
     if not in_reach(store.root, clone):
@@ -153,7 +154,7 @@ def list_notes(store: ObjectStore) -> list[ObjectInfo]:
 
 
 def read_note(store: ObjectStore, info: ObjectInfo) -> CloneNote | UnreadableNote | None:
-    """Read one note. Returns None if it was deleted in the meantime."""
+    """Read one note. info: the note as list_notes returns it. Returns None if it was deleted in the meantime."""
     try:
         text = store.read_range(info.path, 0, _MOST_BYTES + 1)
         if len(text) > _MOST_BYTES:
