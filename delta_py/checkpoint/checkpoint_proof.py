@@ -136,10 +136,11 @@ def _fault_by_log(
     """How the checkpoint contradicts the log before it; None if it does not, or if there is no such log. The log may begin
     with an older checkpoint; if that one cannot be read, the next older one is used.
     """
-    # unusable: the checkpoint itself, which must not prove itself, and older ones that cannot be read.
-    deadline, unusable = clock() + COMPARE_SECONDS, frozenset(file.path for file in reader.checkpoint.files)
-    batches = [file_keys(pa.Table.from_batches([raw.files])) for raw in reader.files(RequestedStats())]
-    checkpoint_keys = pa.chunked_array(batches, pa.large_string())
+    deadline = clock() + COMPARE_SECONDS
+    # The files of the checkpoint itself, which must not prove itself, and of older checkpoints that cannot be read.
+    unusable = frozenset(file.path for file in reader.checkpoint.files)
+    key_batches = [file_keys(pa.Table.from_batches([raw.files])) for raw in reader.files(RequestedStats())]
+    checkpoint_keys = pa.chunked_array(key_batches, pa.large_string())
     if len(checkpoint_keys.unique()) < len(checkpoint_keys):
         return "it names files more than once"
     while True:

@@ -58,7 +58,7 @@ class FileState:
         self._shape, self._oldest_tombstone_ms = shape, oldest_tombstone_ms
         self._seen: set[str] = set()  # keys of all file actions of the commits that were read, newest commit first
         self._tombstones: list[Columns] = []
-        self._keys = SeenKeys(self._seen)
+        self._seen_keys = SeenKeys(self._seen)
         self._duplicate_filter = DuplicateFilter(NO_KEYS if checkpoint is None else checkpoint.repeated_keys)
 
     # ------------------------------------------------------------ adds
@@ -73,12 +73,12 @@ class FileState:
                 self._collect_tombstones(removes_from_json(file, self._not_overridden(piece.removes, piece.remove_keys)))
                 commit_keys.update(piece.add_keys, piece.remove_keys)
                 if len(waiting_adds) >= _JOINED_ROWS:
-                    yield self._as_add_rows(adds_from_json(file, waiting_adds))
+                    yield self._to_add_rows(adds_from_json(file, waiting_adds))
                     waiting_adds = []
             self._seen |= commit_keys  # only now: the pieces of one commit do not undo each other (commit_reader.py)
         if waiting_adds:
-            yield self._as_add_rows(adds_from_json(self._segment.last_commit, waiting_adds))
-        self._keys = SeenKeys(self._seen)
+            yield self._to_add_rows(adds_from_json(self._segment.last_commit, waiting_adds))
+        self._seen_keys = SeenKeys(self._seen)
 
     def _not_overridden(self, bodies: list[dict[str, Any]], keys: list[str]) -> list[dict[str, Any]]:
         """The actions that no newer commit overrides. keys: of the actions (file_keys)."""
@@ -102,7 +102,7 @@ class FileState:
         for columns in self._part_adds(part):
             live = self._live_columns(columns, self._duplicate_filter)
             if len(live["path"]):
-                yield self._as_add_rows(live)
+                yield self._to_add_rows(live)
 
     def _part_adds(self, part: Part) -> Iterator[Columns]:
         """The adds of one file of the older checkpoint, live or not, batch by batch."""
@@ -118,7 +118,7 @@ class FileState:
         leaves = [name for name in ("path", "deletionVector") if part.has_leaf("add", name)]
         for batch in part.columns("add", leaves, 65_536):
             keys = key_columns(batch)
-            unseen_mask = self._keys.unseen_mask([keys])
+            unseen_mask = self._seen_keys.unseen_mask([keys])
             if self._duplicate_filter.has_repeated(keys) or (unseen_mask is not None and unseen_mask.false_count):
                 return False
         return True
@@ -130,9 +130,9 @@ class FileState:
             return columns  # all rows are live: do not compute their keys
         keys = key_columns(columns)
         keep_mask = None if duplicate_filter is None else duplicate_filter.keep_mask(keys)
-        return _filter_columns(columns, intersect_masks(self._keys.unseen_mask([keys]), keep_mask))
+        return _filter_columns(columns, intersect_masks(self._seen_keys.unseen_mask([keys]), keep_mask))
 
-    def _as_add_rows(self, columns: Columns) -> pa.StructArray:
+    def _to_add_rows(self, columns: Columns) -> pa.StructArray:
         """The adds as rows of the new checkpoint."""
         return add_rows(columns, self._shape)
 
@@ -144,7 +144,7 @@ class FileState:
             yield remove_rows(columns)
         for part in self.parts:
             for columns in self._part_removes(part):
-                live = self._live_columns(self._unexpired(columns))
+                live = self._live_columns(self._drop_expired(columns))
                 if len(live["path"]):
                     yield remove_rows(live)
 
@@ -156,11 +156,11 @@ class FileState:
 
     def _collect_tombstones(self, columns: Columns) -> None:
         """Keep the removes of a commit in memory until `removes` yields them. Expired ones are dropped."""
-        tombstones = self._unexpired(columns)
+        tombstones = self._drop_expired(columns)
         if len(tombstones["path"]):
             self._tombstones.append(tombstones)
 
-    def _unexpired(self, columns: Columns) -> Columns:
+    def _drop_expired(self, columns: Columns) -> Columns:
         """The removes that are not expired. A remove without a time is expired."""
         is_unexpired = pc.fill_null(pc.greater(columns["deletionTimestamp"], self._oldest_tombstone_ms), False)
         return _filter_columns(columns, None if is_unexpired.false_count == 0 else is_unexpired)
