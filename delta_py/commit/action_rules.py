@@ -55,7 +55,8 @@ def check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: Writt
     versions = config.iceberg_versions
     if snapshot is None or not versions:
         return
-    # The versions of IcebergCompat: enabled before the commit, enabled when the table's files were written, enabled after it.
+    # Each is the tuple of enabled IcebergCompat versions. versions: after the commit. previous_versions: before it.
+    # versions_of_files: when the files were written which the table will have.
     previous_versions = snapshot.config.iceberg_versions
     versions_of_files = previous_versions if restored is None else restored.config.iceberg_versions
     if versions_of_files != versions:
@@ -85,6 +86,7 @@ def check_actions(root: str, config: TableConfig, written: WrittenFiles, before:
             error_class="DELTA_DUPLICATE_ACTIONS_FOUND",
             sql_state="2D521",
         )
+    # If the commit ends append-only mode, the mode still holds for this commit.
     keeps_rows = before.enabled("delta.appendOnly") or config.enabled("delta.appendOnly")
     if keeps_rows and any(remove.data_change for remove in written.removes):
         raise append_only_error(root)

@@ -38,9 +38,13 @@ _log = logging.getLogger("delta_py")
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """conflict_attempts: how many versions are tried before giving up because of other writers. unsettled_attempts: how many
-    times in a row the store may leave the outcome unknown. first_wait_seconds: where Backoff starts. Waits are at most
-    longest_wait_seconds, or longest_doubt_seconds while the outcome is unknown."""
+    """How often a commit is tried, and how long the pauses between attempts are.
+
+    conflict_attempts: how many versions are tried before the commit fails because other writers took all of them.
+    unsettled_attempts: how many times in a row the outcome may be unknown before the commit fails with CommitOutcomeUnknownError.
+    first_wait_seconds: the pause with which Backoff starts. Pauses are at most longest_wait_seconds, or longest_doubt_seconds
+    while the outcome is unknown.
+    """
 
     conflict_attempts: int = 1000
     unsettled_attempts: int = 10
@@ -62,7 +66,8 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """store: the table's store. clock_ms: ms since 1970; sleep: seconds. Both exist for tests and simulations."""
+    """Makes prepared commits versions of one table. store: the table's store. clock_ms: returns ms since 1970. sleep: waits for a
+    number of seconds. Tests and simulations replace both."""
 
     store: ObjectStore
     policy: RetryPolicy
@@ -89,7 +94,7 @@ class Attempts:
                     raise unknown_outcome(self.store, prepared) from error
                 raise
             winners = [] if outcome is Outcome.WON else self._winners(prepared)
-            # Our own txnId in the log: an earlier attempt has succeeded, although its confirmation was lost.
+            # If the first winner has our own txnId, an earlier attempt has succeeded, although its confirmation was lost.
             if outcome is Outcome.WON or (winners and winners[0].txn_id == prepared.txn_id):
                 return prepared, actions
             if winners:  # the race for this version is lost
@@ -115,9 +120,9 @@ class Attempts:
         return merged
 
     def _winners(self, prepared: PreparedCommit) -> list[WinningCommit]:
-        """The commits from the version that we tried; [] if there are none or the store does not answer.
+        """Read the commits from the version that we tried on; [] if there are none or the store does not answer.
 
-        The first may be ours: only our own commit carries our txnId, and no version has two commits.
+        The first one may be our own, which an earlier attempt wrote: then it has our txnId. The caller checks that.
         """
         winners: list[WinningCommit] = []
         while True:
@@ -132,8 +137,8 @@ class Attempts:
 
 
 def winning_commit(store: ObjectStore, version: int) -> WinningCommit:
-    """A commit that another writer made in the meantime. Raises FileNotFoundError, OSError, StorageError, and CorruptTableError
-    for a commit that breaks the protocol."""
+    """Read the commit of a version that another writer took in the meantime. Raises FileNotFoundError if the version does not
+    exist, OSError, StorageError, and CorruptTableError for a commit that breaks the protocol."""
     data = store.read(f"{LOG_DIRECTORY}/{commit_file_name(version)}")
     try:
         return WinningCommit.parse(version, data)

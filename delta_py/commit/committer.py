@@ -2,10 +2,10 @@
 
     done, actions = commit_prepared(attempts, writer, prepared, new_paths)  # any table; a table without a ledger commits alone
 
-The first writer leads. It rebases all waiting commits on the commits of other writers and on each other, by the usual rules
-(conflicts.rebase). It stages them at consecutive versions, and the ledger ratifies all of them in one transaction. A commit that
-conflicts with one of them fails alone. The next commits gather while a leader works. Leaders of several processes that get in
-each other's way take turns (coordinator/turns.py).
+The first writer's thread is the leader. It rebases all waiting commits on the commits of other writers and on each other, by the
+usual rules (conflicts.rebase). It stages them at consecutive versions, and the ledger ratifies all of them in one transaction. A
+commit that conflicts with one of them fails alone. The next commits gather while a leader works. Leaders of several processes
+that get in each other's way take turns (coordinator/turns.py).
 Protocol: Commit Protocol.
 """
 
@@ -65,10 +65,14 @@ def commit_prepared(
 
 @dataclass(slots=True)
 class _Waiting:
-    """A commit of one writer. prepared: the commit for the version after all known versions, or as it was committed. rounds: how
-    many rounds have tried it. failures: how many times the store failed. contended: rounds in which writers of the
-    ledger's other tables were always first. error: why it was not committed. has_left: the table is no longer coordinated.
-    is_settled: it is committed, or has an error, or has left, so its writer need not wait any more."""
+    """A commit whose writer waits until a leader has settled it.
+
+    prepared: the commit for the version after all known versions; after the commit, as it was committed. actions: as they were
+    committed; empty before. new_paths: the writer's list of files to delete if the commit fails; attempts add to it. rounds: how
+    many rounds have tried the commit. failures: how many times the store failed. contended: in how many rounds the ledger was
+    busy with other tables. error: why the commit failed; None if it did not. has_left: the table no longer has a ledger, so the
+    writer must commit without it. is_settled: the commit succeeded, failed or has left, so its writer need not wait any more.
+    """
 
     attempts: Attempts
     coordinated: CoordinatedStore
@@ -87,8 +91,8 @@ class _Waiting:
         self.error, self.is_settled = error, True
 
     def wait_or_fail(self, what: str, error: OSError) -> None:
-        """The store did not answer, and no part of the commit is ratified. Wait, so that the next round may succeed. After too
-        many failures, settle the commit with an error instead. what: the failure, for the message."""
+        """Handle a failure of the store after which no part of the commit is ratified: wait, so that the next round may succeed.
+        After too many failures, settle the commit with an error instead. what: the failure, for the message."""
         self.failures += 1
         _log.warning("%s: %s: %s", self.attempts.store.root, what, error)
         if self.failures >= self.attempts.policy.unsettled_attempts:
@@ -136,8 +140,8 @@ class _Committer:
         self._contended_until = 0.0  # leaders take turns until then because a race was lost recently; in time.monotonic
 
     def ratify_with_others(self, waiting: _Waiting) -> None:
-        """Return when the commit is settled. The thread that holds the turn, the leader, settles the commits of all waiting
-        threads."""
+        """Return when the commit is settled. The thread that holds the lock is the leader, and settles the commits of all waiting
+        threads. A thread that gets the lock later may find its commit settled."""
         with self._waiting_lock:
             self._waiting.append(waiting)
         try:
@@ -150,8 +154,11 @@ class _Committer:
 
     def _round(self) -> None:
         """Try once to have all waiting commits ratified. Each round settles the first of them, or rebases it on more of the
-        versions before it. After a lost race, the writers of all processes take turns for a while, so that none loses another
-        one."""
+        versions before it.
+
+        After this process has lost a race against another process, the leaders of all processes take turns for a while: the
+        ledger lets only one of them work on the table at a time, so that none loses again.
+        """
         if time.monotonic() >= self._contended_until:
             return self._try_once()
         coordinated = next(waiting for waiting in self._waiting if not waiting.is_settled).coordinated
@@ -160,8 +167,8 @@ class _Committer:
             self._try_once()
 
     def _ask_newest_version(self, coordinated: CoordinatedStore) -> None:
-        """Ask the ledger for the newest version, so that no commit is staged after an older one. If the ledger does not
-        answer, the leader asks it again when it ratifies.
+        """Ask the ledger for the newest version, so that commits are staged at versions that are free. If the ledger does not
+        answer, nothing is lost: it refuses the commits later if their versions are taken.
         """
         try:
             tail = coordinated.tail()
@@ -183,7 +190,8 @@ class _Committer:
     # ------------------------------------------------------------ rebase on the winners, and on each other
 
     def _follow_winners(self, waiting: _Waiting) -> bool:
-        """Rebase the commit on all ratified commits. Returns whether that succeeded."""
+        """Rebase the commit on all ratified commits. Returns whether that succeeded. If not, the commit is settled with an error,
+        or waits for the next round."""
         waiting.rounds += 1
         versions = range(waiting.prepared.version, self._newest + 1)
         try:
@@ -201,7 +209,7 @@ class _Committer:
         return False
 
     def _load_winner(self, waiting: _Waiting, version: int) -> WinningCommit:
-        """The commit of the version, parsed once for all that wait."""
+        """The ratified commit of a version, which is read and parsed once for all waiting commits, if it can be cached."""
         winner = self._winners.get(version)
         if winner is None:
             winner = winning_commit(waiting.attempts.store, version)
@@ -230,7 +238,7 @@ class _Committer:
                 actions = prepared.actions(waiting.attempts.clock_ms())
                 data = commit_bytes(actions)
             except DeltaConcurrentModificationException:
-                assert commits_before
+                assert commits_before  # the commit was already rebased on all ratified commits
                 continue  # the commit that it conflicts with is not ratified yet: the next round decides
             except DeltaError as error:
                 waiting.fail(error)
@@ -252,7 +260,10 @@ class _Committer:
             raise
 
     def _try_to_ratify(self, placed: Sequence[_Placed], staged: Sequence[Ratified]) -> None:
-        """Send the same commits at the same versions until the ledger says what happened to them."""
+        """Send the same commits at the same versions until the ledger says what happened to them, and settle them accordingly.
+
+        staged: the staged files of `placed`, in the same order.
+        """
         coordinated, attempts = placed[0].waiting.coordinated, placed[0].waiting.attempts
         is_unanswered = False  # an attempt had no answer: the ledger may have carried it out, or may do so later
         for attempt in range(attempts.policy.unsettled_attempts):
@@ -287,8 +298,9 @@ class _Committer:
         self._newest = placed[-1].prepared.version
 
     def _settle_lost(self, placed: Sequence[_Placed], error: VersionTakenError | CoordinatorContendedError) -> None:
-        """None of the commits was ratified: drop the staged files, and learn the newest version. The commits wait for the next
-        round, unless the ledger no longer knows the table.
+        """Handle a lost race, after which none of the commits is ratified: delete the staged files, and take the newest version
+        from the error. The commits wait for the next round, unless the ledger was busy too often, no longer knows the table, or
+        is older than the table.
         """
         for placed_commit in placed:
             placed_commit.drop()
@@ -308,7 +320,8 @@ class _Committer:
 
 
 def _stage_all(placed: Sequence[_Placed]) -> Sequence[_Placed]:
-    """The commits that are staged and may be ratified: all before the first that could not be staged."""
+    """Stage the commits, and return those that may be ratified: all before the first one that could not be staged. The later ones
+    are rebased on that one, so their staged files are deleted, and they wait for the next round."""
     steps = [placed_commit.stage for placed_commit in placed]
     if placed:
         in_threads(steps, _THREADS if placed[0].waiting.coordinated.is_remote else 1, _NAME)
@@ -334,15 +347,15 @@ def _is_ours(placed: _Placed) -> bool | None:
 
 
 def _settle_refused(placed: Sequence[_Placed], error: DeltaError) -> None:
-    """The ledger refused the commits: settle them with its error. The writers of these commits raise it, not the leader."""
+    """Settle commits that the ledger refused with its error. Each writer then raises the error for its own commit."""
     for placed_commit in placed:
         placed_commit.drop()
         placed_commit.waiting.fail(error)
 
 
 def _count_lost_round(placed: Sequence[_Placed], error: CoordinatorContendedError) -> None:
-    """The ledger was busy with other tables, so the versions of this table are still free. A commit that lost too often is
-    settled with the error, so that the commits after it get their turn."""
+    """Handle a round in which the ledger was busy with other tables, so that the versions of this table are still free. A commit
+    that lost too often is settled with the error, so that the commits after it get their turn."""
     for placed_commit in placed:
         placed_commit.waiting.contended += 1
         if placed_commit.waiting.contended >= _CONTENDED_ROUNDS:
@@ -350,8 +363,8 @@ def _count_lost_round(placed: Sequence[_Placed], error: CoordinatorContendedErro
 
 
 def _fail_for_older_ledger(placed: Sequence[_Placed], newest: int) -> None:
-    """Settle the commits with an error: the ledger has ratified versions that it no longer knows. newest: the newest version that
-    it knows."""
+    """Settle the commits with an error, because the ledger no longer knows versions that it has ratified. newest: the newest
+    version that the ledger knows."""
     first = placed[0]
     coordinated, ratified_version = first.waiting.coordinated, first.prepared.version - 1
     error = CorruptTableError(

@@ -93,7 +93,7 @@ def _check_table(ours: PreparedCommit, winner: WinningCommit) -> None:
     """Raise the conflict with a winner that changed the table's definition, or that came before a commit which must be the
     next.
     """
-    if ours.next_version_only and ours.read_version != NEW_TABLE:
+    if ours.next_version_only and ours.read_version != NEW_TABLE:  # a new table has a better message, below
         raise _conflict(ConcurrentWriteException, ours, winner, "took the version that this one names")
     if ours.read_version == NEW_TABLE:
         raise _conflict(
@@ -111,7 +111,9 @@ def _check_table(ours: PreparedCommit, winner: WinningCommit) -> None:
 
 
 def _check_ids_and_domains(ours: PreparedCommit, winner: WinningCommit) -> None:
-    """Raise the conflict with a winner that set the same metadata domain, or recorded a transaction of the same application."""
+    """Raise the conflict with a winner that set the same metadata domain, or recorded a transaction of an application whose
+    transactions our commit reads or records. If our commit replaces all files, most domains that a winner set are conflicts
+    too."""
     shared = winner.app_ids & (ours.reads.app_ids | {transaction.app_id for transaction in ours.transactions})
     if shared:
         what = f"recorded a transaction of the application {sorted(shared)[0]}, as this one does"
@@ -246,12 +248,14 @@ def _shared_files(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> dic
     for winner in winners:
         adds = {add.path: add for add in winner.adds}
         for remove in (remove for remove in winner.removes if remove.path in relevant_paths):
-            # theirs: the file as the winner leaves it; None if it is gone. shared_file: what earlier winners did to the file.
+            # theirs: the file as the winner leaves it; None if it is gone. shared_file: what earlier winners did to the file;
+            # None if they did nothing to it.
             path, theirs, shared_file = remove.path, adds.get(remove.path), shared.get(remove.path)
             # The file before this winner: as an earlier winner left it, or as we remove it. If we only read the file, our commit
             # does not know its vector, and the winner's remove names it.
             live_file = shared_file.theirs if shared_file is not None else removed.get(path, remove)
-            # The winner replaces the file's current vector, and not another one, by a new vector.
+            # stays: the winner replaces the file's current vector, and not another one, by a new vector. A key is the path and
+            # the vector.
             new_key = theirs.key if theirs is not None and theirs.deletion_vector is not None else None
             stays = new_key is not None and remove.key == live_file.key != new_key
             we_remove_file = path in removed and path not in added

@@ -1,6 +1,9 @@
 """The end of a transaction over tables: its commits are rebased on those of other writers and ratified together.
 
-    moment = commit_group(ledger, transaction, {place: GroupTable(store, reads)})
+    versions = commit_group(ledger, transaction, {place: GroupTable(store, base)})     # {place: new version}
+
+A place is the location of a table's root, in the form that the ledger uses as the table's key (storage/coordinated.py). A
+proposal is a commit of the transaction as its ledger stores it until the end of the transaction.
 
 Each table's commits follow the winners by the same rules as any commit (conflicts.rebase). For tables that were only read, the
 reads are checked. Then one transaction of the ledger makes all of the commits versions, or none. The ledger does so only if no
@@ -233,7 +236,7 @@ def _forgotten_table(coordinated: CoordinatedStore) -> UnsupportedOperationError
 
 
 def _run_for_tables(steps: Sequence[Callable[[], None]], tables: Iterable[GroupTable | _PlacedTable]) -> None:
-    """Run steps of several tables: at the same time if one of the stores is remote."""
+    """Run steps of several tables: in threads if any of the stores is remote, because then each step waits for replies."""
     in_threads(steps, _THREADS if any(table.store.is_remote for table in tables) else 1, _NAME)
 
 
@@ -248,8 +251,8 @@ def _parse(tried_by_place: dict[str, _TriedTable], place: str, table: GroupTable
 def _place(tried_table: _TriedTable, all_placed: list[_PlacedTable]) -> None:
     """Place a table's commits at the versions after its newest one, and add the result to all_placed.
 
-    Each commit is rebased on the winners alone, and then moved behind the transaction's own earlier commits to the table. Raises
-    as _TriedTable.follow and conflicts.rebase.
+    Each commit is first rebased on the winners, as if it were the only one of the transaction. Then it gets a version, row ids
+    and a time after the transaction's own earlier commits to the table. Raises as _TriedTable.follow and conflicts.rebase.
     """
     store, base, coordinated = tried_table.table.store, tried_table.base, named_coordination(tried_table.table.store)
     assert base is not None
@@ -272,7 +275,8 @@ def _place(tried_table: _TriedTable, all_placed: list[_PlacedTable]) -> None:
 
 
 def _check_independent(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> None:
-    """Raise ConcurrentWriteException if the commit cannot be rebased without the transaction's other commits to the table (ours).
+    """Raise ConcurrentWriteException if the commit cannot be rebased without the transaction's other commits to the table. ours:
+    all commits of the transaction to the table.
 
     That is so if it removes a file that another of them adds, in a table with row tracking: the row ids that the first commit
     assigns would differ from those that the second one refers to.
@@ -301,7 +305,8 @@ def _after_own_commits(prepared: PreparedCommit, earlier_actions: Sequence[Seque
 
 
 def _name_group(placed: Sequence[_PlacedTable], transaction: str) -> None:
-    """Each commit names all commits of the transaction, so that the tables' logs show it without the ledger."""
+    """Write the list of all commits of the transaction into each commit's commitInfo, so that the tables' logs show the
+    transaction without the ledger."""
     participants = [
         {"tableId": placed_table.base.metadata.id, "version": prepared.version}
         for placed_table in placed

@@ -76,11 +76,12 @@ def run_post_commit(
     """
     from delta_py.log.log_compaction import compaction_range
 
-    # A catalog that does not ratify the table's commits is told about the new version.
+    # An external table of a catalog: the catalog does not ratify the commit, but is told the new version.
     if isinstance(store, TableStore) and store.external_table is not None:
         with harmless(store, version, "is not reported to its catalog"):
             store.external_table.report_version(version, _timestamp_ms(actions, clock_ms))
     with harmless(store, version, "has no version checksum"):
+        # The cheapest way that is possible: from the known checksum, from a stored one, or from the log.
         derived = None if checksum is None else checksum.after_commit(config, actions)
         derived = (
             derived
@@ -159,8 +160,9 @@ def _derive_checksum(
     store: ObjectStore, config: TableConfig, version: int, actions: Sequence[Action], previous_snapshot: Snapshot | None
 ) -> VersionChecksum | None:
     """Derive the checksum from the previous version and the commit's own actions; None if they do not determine it."""
+    # A commit of 0 bytes has lost its actions, and its checksum may describe them.
     if previous_snapshot is not None and previous_snapshot.segment.last_commit.size_bytes == 0:
-        return None  # its checksum may describe actions that are lost
+        return None
     checksum = _empty_checksum(config) if version == 0 else _checksum_before(store, config, version, previous_snapshot)
     return None if checksum is None else checksum.after_commit(config, actions)
 
@@ -195,7 +197,8 @@ def _derive_from_older(store: ObjectStore, config: TableConfig, newest: int, ver
 
 
 def _empty_checksum(config: TableConfig) -> VersionChecksum:
-    """The state before version 0."""
+    """The checksum from which that of version 0 is derived: a table without files. Protocol and metadata are those of
+    `config`."""
     return VersionChecksum("", config.protocol, config.metadata, 0, 0, None, (), ())
 
 
@@ -215,7 +218,8 @@ def _is_small_log(segment: LogSegment) -> bool:
 
 
 def counted_checksum(snapshot: Snapshot, actions: Sequence[Action] = ()) -> VersionChecksum:
-    """The checksum of a version, computed from its state. actions: of its commit; a written checksum contains its txnId."""
+    """The checksum of a version, computed from the list of its files. actions: those of its commit, from which the txnId is
+    taken; a checksum that is only compared, and not written, needs none."""
     sizes = [(batch.files.num_rows, pc.sum(batch.files["size"]).as_py() or 0) for batch in snapshot.file_batches()]
     return VersionChecksum(
         "",

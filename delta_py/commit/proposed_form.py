@@ -143,7 +143,7 @@ def _parse_reads(value: dict[str, Any], store: ObjectStore, config: TableConfig)
         _parse_read_rows(text, timezone, store, config) for text, timezone in zip(predicates, value["timezones"], strict=True)
     ]
     partition_sets = [_parse_partitions(item, config) for item in value.get("partitions", ())]
-    # Partitions that cannot be parsed: any row may have been read.
+    # If partitions cannot be parsed, any row may have been read: ReadRows without a predicate.
     matches = [ReadRows.of(store, config, None, "UTC") if partitions is None else partitions for partitions in partition_sets]
     return ReadSet(
         predicates,
@@ -163,13 +163,15 @@ def _parse_read_rows(text: str, timezone: str, store: ObjectStore, config: Table
     try:
         predicate = parse_predicate(text, config.schema, session_timezone=timezone)
     except DeltaError:
-        predicate = None  # it may match any row
+        predicate = None  # stands for all rows: the predicate may match any row
     return ReadRows.of(store, config, predicate, timezone)
 
 
 def _parse_partitions(value: dict[str, Any], config: TableConfig) -> PartitionSet | None:
-    """The partitions in a JSON object. None if their values cannot be parsed with the types of `config`: if the commit widens the
-    partition columns' types, the values are of the wider types."""
+    """The partitions in a JSON object; None if their values cannot be parsed with the column types of `config`.
+
+    config: of the version that was read. A commit that widens the type of a partition column has values of the wider type.
+    """
     try:
         return PartitionSet.of(config, value["values"], value["timezone"])
     except DeltaError:

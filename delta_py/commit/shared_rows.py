@@ -24,8 +24,11 @@ _THREADS = 8
 
 
 def merge_shared_vectors(store: ObjectStore, commit: PreparedCommit) -> tuple[PreparedCommit, str | None]:
-    """Return the commit without shared files: each file has a vector with the deleted rows of both sides. The vectors are written
-    to one new file. Also returns its path, or None if no file was needed.
+    """Write deletion vectors with the deleted rows of both commits for the shared files: the data files whose vectors winners
+    have changed, and from which `commit` deletes rows too.
+
+    Returns the commit with these vectors, whose `shared` is empty, and the path of the one file that holds them; None if no file
+    was needed.
 
     Raises a DeltaConcurrentModificationException if both commits deleted the same row, if rows were restored, and if a vector
     cannot be read; StorageError if the new vectors cannot be written. Then the new file is deleted again.

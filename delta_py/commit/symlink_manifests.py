@@ -53,7 +53,7 @@ class Manifests:
 
 
 def write_manifests(store: ObjectStore, directories: frozenset[str] | None = None) -> Manifests:
-    """Write manifests for the newest version. directories: of the partitions whose manifests are written; None for all.
+    """Write manifests for the newest version. directories: the partitions' directories whose manifests are written; None for all.
 
     Raises UnsupportedOperationError (DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS,
     DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING). Raises OSError and StorageError: then some manifests are written,
@@ -107,6 +107,7 @@ def _write_snapshot(snapshot: Snapshot, directories: frozenset[str] | None) -> M
     texts = dict(_manifest_texts(rows))
     if directories is None and not snapshot.config.partition_columns:
         texts.setdefault("", "")  # a table without files is a manifest without lines
+    # stale: directories with a manifest, or whose files were removed, that have no files now.
     stale = sorted((_existing_directories(store) if directories is None else directories) - texts.keys())
 
     def put(item: tuple[str, str]) -> None:

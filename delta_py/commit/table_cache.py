@@ -20,8 +20,8 @@ def table_key(store: ObjectStore, config: TableConfig) -> str:
 
 
 class CountPerTable:
-    """A number for each of the most recently used tables, by table_key; None for a table in which there is nothing to count.
-    Threads may share it."""
+    """Remembers a number for each of the most recently used tables, by table_key; None for a table in which there is nothing to
+    count. Threads may share an instance."""
 
     def __init__(self) -> None:
         self._lock = Lock()
