@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from delta_py.commit.group import GroupTable, commit_group, unidentified_tables
-from delta_py.commit.prepared import ReadSet, any_match
+from delta_py.commit.prepared import ReadSet, combine_matches
 from delta_py.commit.proposed_form import reads_from_json
 from delta_py.commit.transaction import Transaction
 from delta_py.coordinator.ledger import Begun, TokenUsedError
@@ -288,7 +288,7 @@ def _joined_reads(reads: list[ReadSet]) -> ReadSet | None:
         return None
     return ReadSet(
         tuple(predicate for read_set in reads for predicate in read_set.predicates),
-        any_match([read_set.may_match for read_set in reads if read_set.may_match is not None]),
+        combine_matches([read_set.may_match for read_set in reads if read_set.may_match is not None]),
         frozenset().union(*(read_set.paths for read_set in reads)),
         all_rows=any(read_set.all_rows for read_set in reads),
         partitions=tuple(partitions for read_set in reads for partitions in read_set.partitions),

@@ -98,7 +98,7 @@ class Attempts:
             if outcome is Outcome.WON or (winners and winners[0].txn_id == prepared.txn_id):
                 return prepared, actions
             if winners:  # the race for this version is lost
-                prepared = self.follow(prepared, winners, new_paths)
+                prepared = self.rebase_on(prepared, winners, new_paths)
                 actions, unknown_count = prepared.actions(self.clock_ms()), 0
                 continue
             # No commit of this version can be read: neither ours nor another one.
@@ -107,7 +107,7 @@ class Attempts:
                 raise unknown_outcome(self.store, prepared)
         raise too_many_attempts(self.policy.conflict_attempts, prepared)
 
-    def follow(self, prepared: PreparedCommit, winners: list[WinningCommit], new_paths: list[str]) -> PreparedCommit:
+    def rebase_on(self, prepared: PreparedCommit, winners: list[WinningCommit], new_paths: list[str]) -> PreparedCommit:
         """Rebase our commit on the winners: the commits of other writers that took the versions which we tried. Raises as rebase.
 
         It must be certain that our commit did not become a version. new_paths: files that this creates are added to this list.
@@ -128,7 +128,7 @@ class Attempts:
         while True:
             version = prepared.version + len(winners)
             try:
-                winners.append(winning_commit(self.store, version))
+                winners.append(read_winning_commit(self.store, version))
             except FileNotFoundError:
                 return winners
             except (OSError, StorageError) as error:
@@ -136,7 +136,7 @@ class Attempts:
                 return winners
 
 
-def winning_commit(store: ObjectStore, version: int) -> WinningCommit:
+def read_winning_commit(store: ObjectStore, version: int) -> WinningCommit:
     """Read the commit of a version that another writer took in the meantime. Raises FileNotFoundError if the version does not
     exist, OSError, StorageError, and CorruptTableError for a commit that breaks the protocol."""
     data = store.read(f"{LOG_DIRECTORY}/{commit_file_name(version)}")

@@ -73,8 +73,8 @@ def rebase(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> PreparedCo
         _check_removed(ours, winner, shared.keys() | added_paths)
         _check_added(ours, winner, shared.keys())
         added_paths.update(add.path for add in winner.adds if add.path not in seen_paths)
-    tracking = [winner.domains[ROW_TRACKING_DOMAIN] for winner in winners if ROW_TRACKING_DOMAIN in winner.domains]
-    marks = [row_id_high_water_mark(domain) for domain in tracking]
+    row_id_domains = [winner.domains[ROW_TRACKING_DOMAIN] for winner in winners if ROW_TRACKING_DOMAIN in winner.domains]
+    marks = [row_id_high_water_mark(domain) for domain in row_id_domains]
     times = [winner.timestamp_ms for winner in winners if winner.timestamp_ms is not None]
     return replace(
         ours,
@@ -195,7 +195,7 @@ def _check_added(ours: PreparedCommit, winner: WinningCommit, shared: Set[str]) 
         ours,
         winner,
         f"added {_files_text({add.path for add in matching_adds})}{where}, which may hold rows that "
-        f"this one had to read: {' or '.join(ours.reads.described)}",
+        f"this one had to read: {' or '.join(ours.reads.row_descriptions)}",
         f"Run the operation again. {remedy}",
     )
 
@@ -224,7 +224,7 @@ def _conflict(
         version=winner.version,
         operation=winner.operation,
         isolation_level=ours.isolation.value,
-        predicates=ours.reads.described,
+        predicates=ours.reads.row_descriptions,
     )
 
 
@@ -240,9 +240,9 @@ def _shared_files(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> dic
     """
     if not ours.reads.only_deleted_rows:
         return {}
-    removed = {remove.path: remove for remove in ours.removes}
-    added = {add.path: add for add in ours.adds if add.deletion_vector is not None}
-    relevant_paths = ours.reads.paths | removed.keys()  # the files that our commit reads or changes
+    our_removes = {remove.path: remove for remove in ours.removes}
+    our_adds = {add.path: add for add in ours.adds if add.deletion_vector is not None}
+    relevant_paths = ours.reads.paths | our_removes.keys()  # the files that our commit reads or changes
     shared: dict[str, SharedFile] = {}
     removed_paths: set[str] = set()
     for winner in winners:
@@ -253,17 +253,17 @@ def _shared_files(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> dic
             path, theirs, shared_file = remove.path, adds.get(remove.path), shared.get(remove.path)
             # The file before this winner: as an earlier winner left it, or as we remove it. If we only read the file, our commit
             # does not know its vector, and the winner's remove names it.
-            live_file = shared_file.theirs if shared_file is not None else removed.get(path, remove)
-            # stays: the winner replaces the file's current vector, and not another one, by a new vector. A key is the path and
-            # the vector.
+            live_file = shared_file.theirs if shared_file is not None else our_removes.get(path, remove)
+            # keeps_file: the winner replaces the file's current vector, and not another one, by a new vector. A key is the path
+            # and the vector.
             new_key = theirs.key if theirs is not None and theirs.deletion_vector is not None else None
-            stays = new_key is not None and remove.key == live_file.key != new_key
-            we_remove_file = path in removed and path not in added
-            if theirs is None or not stays or we_remove_file:
+            keeps_file = new_key is not None and remove.key == live_file.key != new_key
+            we_remove_file = path in our_removes and path not in our_adds
+            if theirs is None or not keeps_file or we_remove_file:
                 removed_paths.add(path)
             else:
                 vector_before = remove.deletion_vector if shared_file is None else shared_file.before
-                shared[path] = SharedFile(vector_before, theirs, added.get(path), winner)
+                shared[path] = SharedFile(vector_before, theirs, our_adds.get(path), winner)
     return {path: file for path, file in shared.items() if path not in removed_paths}
 
 

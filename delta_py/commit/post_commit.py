@@ -78,9 +78,9 @@ def run_post_commit(
 
     # An external table of a catalog: the catalog does not ratify the commit, but is told the new version.
     if isinstance(store, TableStore) and store.external_table is not None:
-        with harmless(store, version, "is not reported to its catalog"):
+        with logging_failures(store, version, "is not reported to its catalog"):
             store.external_table.report_version(version, _timestamp_ms(actions, clock_ms))
-    with harmless(store, version, "has no version checksum"):
+    with logging_failures(store, version, "has no version checksum"):
         # The cheapest way that is possible: from the known checksum, from a stored one, or from the log.
         derived = None if checksum is None else checksum.after_commit(config, actions)
         derived = (
@@ -91,23 +91,23 @@ def run_post_commit(
         if derived is not None:
             writer.put_checksum(version, derived.to_bytes())
     interval = _CHECKPOINT_INTERVAL
-    with harmless(store, version, "has no checkpoint"):
+    with logging_failures(store, version, "has no checkpoint"):
         interval = checkpoint_interval(config)
         settings = current_settings()
         if version > 0 and version % interval == 0 and settings.can_checkpoint:
             _write_checkpoint(store, writer, version, actions, clock_ms())
-            with harmless(store, version, "was followed by no log cleanup"):
+            with logging_failures(store, version, "was followed by no log cleanup"):
                 if settings.can_clean_log:
                     _clean_log(store, writer, config, clock_ms())
     compacted = compaction_range(version, interval)
     if compacted is not None:
-        with harmless(store, version, "has no log compaction"):
+        with logging_failures(store, version, "has no log compaction"):
             _write_compaction(store, writer, *compacted)
-    with harmless(store, version, "its symlink manifests are not up to date (generate writes them)"):
+    with logging_failures(store, version, "its symlink manifests are not up to date (generate writes them)"):
         if config.properties.boolean(_MANIFESTS):
-            from delta_py.commit.symlink_manifests import follow_commit
+            from delta_py.commit.symlink_manifests import update_manifests
 
-            follow_commit(store, config, actions)
+            update_manifests(store, config, actions)
 
 
 def checkpoint(snapshot: Snapshot, *, clock_ms: Callable[[], int] = _now_ms) -> int:
@@ -120,14 +120,14 @@ def checkpoint(snapshot: Snapshot, *, clock_ms: Callable[[], int] = _now_ms) -> 
 
     writer = LogWriter(snapshot.store, snapshot.config)
     written = write_checkpoint(snapshot.store, writer, snapshot.segment, now_ms=clock_ms())
-    with harmless(snapshot.store, snapshot.version, "was followed by no log cleanup"):
+    with logging_failures(snapshot.store, snapshot.version, "was followed by no log cleanup"):
         # The newest version determines how long the log is retained, and the snapshot may be an older one.
         _clean_log(snapshot.store, writer, Snapshot.load(snapshot.store).config, clock_ms())
     return written.file_count
 
 
 @contextmanager
-def harmless(store: ObjectStore, version: int, what: str) -> Iterator[None]:
+def logging_failures(store: ObjectStore, version: int, what: str) -> Iterator[None]:
     """Log a failure of the body instead of raising it, because the commit already stands. what: the consequence, for the log, as
     in `has no checkpoint`."""
     raised = os.environ.get("PYDELTA_POST_COMMIT_ERRORS")
@@ -179,7 +179,7 @@ def _checksum_before(
     # The newest version with a checksum; None if there is none since the last checkpoint. Then none is searched for.
     newest = previous_snapshot.segment.last_checksum_version
     checksum = None if newest is None else _derive_from_older(store, config, newest, version)
-    return counted_checksum(previous_snapshot) if checksum is None and _is_small_log(previous_snapshot.segment) else checksum
+    return compute_checksum(previous_snapshot) if checksum is None and _is_small_log(previous_snapshot.segment) else checksum
 
 
 def _derive_from_older(store: ObjectStore, config: TableConfig, newest: int, version: int) -> VersionChecksum | None:
@@ -209,7 +209,7 @@ def _replay_for_checksum(
     if previous_snapshot is not None and not _is_small_log(previous_snapshot.segment):
         return None
     segment = load_segment(store, version)
-    return counted_checksum(Snapshot.of_segment(store, segment), actions) if _is_small_log(segment) else None
+    return compute_checksum(Snapshot.of_segment(store, segment), actions) if _is_small_log(segment) else None
 
 
 def _is_small_log(segment: LogSegment) -> bool:
@@ -217,7 +217,7 @@ def _is_small_log(segment: LogSegment) -> bool:
     return segment.size_bytes <= _SMALL_LOG_BYTES
 
 
-def counted_checksum(snapshot: Snapshot, actions: Sequence[Action] = ()) -> VersionChecksum:
+def compute_checksum(snapshot: Snapshot, actions: Sequence[Action] = ()) -> VersionChecksum:
     """The checksum of a version, computed from the list of its files. actions: those of its commit, from which the txnId is
     taken; a checksum that is only compared, and not written, needs none."""
     sizes = [(batch.files.num_rows, pc.sum(batch.files["size"]).as_py() or 0) for batch in snapshot.file_batches()]

@@ -75,7 +75,7 @@ class IsolationLevel(Enum):
 MayMatch: TypeAlias = Callable[[Sequence[AddFile]], Sequence[bool]]
 
 
-def any_match(matches: Sequence[MayMatch]) -> MayMatch | None:
+def combine_matches(matches: Sequence[MayMatch]) -> MayMatch | None:
     """Combine the checks of several reads into one, which tells whether a file may hold a row of any of these reads. None if
     there are no reads."""
     if not matches:
@@ -106,7 +106,7 @@ class ReadSet:
     partitions: tuple[PartitionSet, ...] = ()
 
     @property
-    def described(self) -> list[str]:
+    def row_descriptions(self) -> list[str]:
         """Texts that say which rows were read, for messages: predicates and partitions."""
         return [*self.predicates, *map(str, self.partitions)]
 

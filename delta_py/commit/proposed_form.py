@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 
 from delta_py.commit.added_rows import ReadRows
-from delta_py.commit.prepared import IsolationLevel, PreparedCommit, ReadSet, any_match
+from delta_py.commit.prepared import IsolationLevel, PreparedCommit, ReadSet, combine_matches
 from delta_py.errors import CorruptTableError, DeltaError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.protocol.actions import (
@@ -109,11 +109,11 @@ def _parse_commit(value: dict[str, Any], store: ObjectStore, config: TableConfig
     """The commit in a JSON object of to_json."""
     actions = [parse_action(line.encode()) for line in value["actions"]]
 
-    def of(kind: type[Any]) -> tuple[Any, ...]:
+    def actions_of(kind: type[Any]) -> tuple[Any, ...]:
         """The actions of one kind."""
         return tuple(action for action in actions if type(action) is kind)
 
-    protocol, metadata = (next(iter(of(kind)), None) for kind in _AT_MOST_ONE)
+    protocol, metadata = (next(iter(actions_of(kind)), None) for kind in _AT_MOST_ONE)
     return PreparedCommit(
         version=value["version"],
         read_version=value["readVersion"],
@@ -121,11 +121,11 @@ def _parse_commit(value: dict[str, Any], store: ObjectStore, config: TableConfig
         commit_info=value["commitInfo"],
         protocol=protocol,
         metadata=metadata,
-        adds=of(AddFile),
-        removes=of(RemoveFile),
-        cdc=of(AddCDCFile),
-        transactions=of(SetTransaction),
-        domains=of(DomainMetadata),
+        adds=actions_of(AddFile),
+        removes=actions_of(RemoveFile),
+        cdc=actions_of(AddCDCFile),
+        transactions=actions_of(SetTransaction),
+        domains=actions_of(DomainMetadata),
         reads=_parse_reads(value["reads"], store, config),
         isolation=IsolationLevel.parse(value["isolation"]),
         in_commit_timestamps=value["inCommitTimestamps"],
@@ -146,15 +146,15 @@ def _parse_reads(value: dict[str, Any], store: ObjectStore, config: TableConfig)
     # If partitions cannot be parsed, any row may have been read: ReadRows without a predicate.
     matches = [ReadRows.of(store, config, None, "UTC") if partitions is None else partitions for partitions in partition_sets]
     return ReadSet(
-        predicates,
-        any_match([read.may_match for read in (*rows, *matches)]),
-        frozenset(value["paths"]),
-        frozenset(value["appIds"]),
-        value["onlyTakenRows"],
-        value["allRows"],
-        value["allFiles"],
-        tuple(value["timezones"]),
-        tuple(partitions for partitions in partition_sets if partitions is not None),
+        predicates=predicates,
+        may_match=combine_matches([read.may_match for read in (*rows, *matches)]),
+        paths=frozenset(value["paths"]),
+        app_ids=frozenset(value["appIds"]),
+        only_deleted_rows=value["onlyTakenRows"],
+        all_rows=value["allRows"],
+        all_files=value["allFiles"],
+        timezones=tuple(value["timezones"]),
+        partitions=tuple(partitions for partitions in partition_sets if partitions is not None),
     )
 
 

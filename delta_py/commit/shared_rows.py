@@ -24,8 +24,8 @@ _THREADS = 8
 
 
 def merge_shared_vectors(store: ObjectStore, commit: PreparedCommit) -> tuple[PreparedCommit, str | None]:
-    """Write deletion vectors with the deleted rows of both commits for the shared files: the data files whose vectors winners
-    have changed, and from which `commit` deletes rows too.
+    """Compare and merge the deletion vectors of the shared files: the data files that the commit has read or changes, and whose
+    vectors winners have changed. Files from which the commit deletes rows get a vector with the deleted rows of both sides.
 
     Returns the commit with these vectors, whose `shared` is empty, and the path of the one file that holds them; None if no file
     was needed.

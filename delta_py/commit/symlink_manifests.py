@@ -1,7 +1,7 @@
 """Symlink manifests: lists of a version's data files, which engines without Delta read as a Hive table (Presto, Athena).
 
     write_manifests(store)                            # all manifests, for the newest version
-    follow_commit(store, config, actions)             # those of the partitions that a commit changed
+    update_manifests(store, config, actions)             # those of the partitions that a commit changed
 
 `_symlink_format_manifest/day=2024-05-01/manifest` has a line for each file of the partition: its absolute path, nothing escaped.
 A manifest is replaced as a whole. A manifest whose partition no longer has files is deleted after all others are written. Readers
@@ -70,7 +70,7 @@ def write_manifests(store: ObjectStore, directories: frozenset[str] | None = Non
     )
 
 
-def follow_commit(store: ObjectStore, config: TableConfig, actions: Sequence[Action]) -> Manifests | None:
+def update_manifests(store: ObjectStore, config: TableConfig, actions: Sequence[Action]) -> Manifests | None:
     """Bring the manifests up to date after a commit. config: as the commit left it. Raises as write_manifests.
 
     All manifests are written if there are none yet, and if the commit changed the table's metadata.

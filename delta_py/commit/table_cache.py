@@ -8,7 +8,7 @@ from threading import Lock
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.store import ObjectStore
 
-LOOK_EVERY = 10
+READ_EVERY_VERSIONS = 10
 """A process that does not know a table yet, or may have missed commits of other writers, reads the table at versions that are
 divisible by this."""
 _MOST_TABLES = 1000

@@ -32,7 +32,7 @@ from delta_py.commit.prepared import (
     IsolationLevel,
     PreparedCommit,
     ReadSet,
-    any_match,
+    combine_matches,
 )
 from delta_py.commit.proposed_form import reads_to_json
 from delta_py.commit.row_count_check import highest_assigned_row_id, with_row_counts
@@ -467,14 +467,15 @@ class _Reads:
         self._partitions.append(partitions)
 
     def as_read_set(self) -> ReadSet:
+        checks = [*(rows.may_match for rows in self._rows), *(partitions.may_match for partitions in self._partitions)]
         return ReadSet(
-            tuple(self._predicates),
-            any_match([*(rows.may_match for rows in self._rows), *(partitions.may_match for partitions in self._partitions)]),
-            frozenset(self.paths),
-            frozenset(self.app_ids),
-            self.only_deleted_rows,
-            self.all_rows,
-            self.all_files,
-            tuple(self._timezones),
-            tuple(self._partitions),
+            predicates=tuple(self._predicates),
+            may_match=combine_matches(checks),
+            paths=frozenset(self.paths),
+            app_ids=frozenset(self.app_ids),
+            only_deleted_rows=self.only_deleted_rows,
+            all_rows=self.all_rows,
+            all_files=self.all_files,
+            timezones=tuple(self._timezones),
+            partitions=tuple(self._partitions),
         )
