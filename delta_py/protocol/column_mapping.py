@@ -57,7 +57,7 @@ def check_mode_change(before: str, after: str) -> None:
 
 
 def physical_name(f: StructField, mode: str) -> str:
-    """The name of a field inside data files.
+    """The name of a field inside data files. mode: of column mapping, as `mode` returns it.
 
     Raises CorruptTableError if the mode needs a physical name or an id and the field has none.
     """
@@ -185,7 +185,7 @@ def _nested_names(prefix: str, data_type: DataType) -> list[str]:
 
 
 def strip(schema: StructType) -> StructType:
-    """The schema without ids and physical names: for a table that turns column mapping off, or a copy of the columns."""
+    """The schema without ids and physical names: for a table that turns column mapping off, or to assign new ones."""
 
     def bare(f: StructField) -> StructField:
         """The field without the metadata of column mapping."""

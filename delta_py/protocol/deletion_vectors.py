@@ -152,8 +152,8 @@ def row_indexes(bitmap: BitMap64) -> np.ndarray:
 
 
 def _read_framed(store: ReadsRanges, path: str, descriptor: DeletionVectorDescriptor) -> bytes:
-    """Read a vector from a file: its size, its bytes, its checksum. If it is near the beginning, the file's version is checked
-    too.
+    """Read the bytes of a vector from a file, and check the size before them and the checksum after them. If the vector is near
+    the beginning of the file, the same read includes the file's version byte, which is checked too.
     """
     offset = 1 if descriptor.offset is None else descriptor.offset  # without an offset: after the version byte
     framed_size = descriptor.size_in_bytes + _FRAME_BYTES
@@ -183,7 +183,7 @@ def _read_framed(store: ReadsRanges, path: str, descriptor: DeletionVectorDescri
 
 
 def _place(descriptor: DeletionVectorDescriptor) -> str:
-    """Where the vector is, for messages."""
+    """A text that says where the vector is stored, for messages."""
     path = descriptor.path
     return "in the log (inline)" if path is None else f"at byte {descriptor.offset} of {path}"
 
@@ -274,7 +274,7 @@ def dv_file_bytes(
 def inline_descriptor(bitmap: BitMap64) -> DeletionVectorDescriptor:
     """A descriptor that contains the vector itself."""
     data = serialize(bitmap)
-    padded = data + bytes(-len(data) % 4)
+    padded = data + bytes(-len(data) % 4)  # z85 needs whole groups of four bytes
     return DeletionVectorDescriptor("i", z85_encode(padded), None, len(data), len(bitmap))
 
 

@@ -61,19 +61,22 @@ def property_of(version: int) -> str:
 
 
 def enabled_versions(properties: Properties) -> tuple[int, ...]:
-    """The versions that are turned on by the properties."""
+    """The versions of IcebergCompat that the properties turn on, ascending; mostly none or one."""
     return tuple(n for n in _VERSIONS if properties.boolean(property_of(n)))
 
 
 def active_versions(features: Set[str], properties: Properties) -> tuple[int, ...]:
-    """The versions that a table supports and has turned on. A valid table has at most one."""
+    """The versions of IcebergCompat that a table supports (by a feature of the protocol) and has turned on (by a property). A
+    valid table has at most one."""
     return tuple(n for n in enabled_versions(properties) if f"icebergCompatV{n}" in features)
 
 
 def check_files(before: tuple[int, ...], after: tuple[int, ...], *, partitioned: bool, files: int) -> None:
     """Raises UnsupportedOperationError (DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE) if files were written under
-    other versions and may break the rules of the current versions. files: the number of files that remain in the table.
+    other versions of IcebergCompat and may break the rules of the current versions.
 
+    before: the versions that were active when the files were written. after: the active versions after the commit. partitioned:
+    whether the table has partition columns. files: the number of files that remain in the table.
     The first version only requires that existing files contain the partition columns, and files of the second version do.
     Protocol: Writer Requirements for IcebergCompatV1.
     """
@@ -84,7 +87,8 @@ def check_files(before: tuple[int, ...], after: tuple[int, ...], *, partitioned:
 
 
 def check_compatible(features: Set[str], properties: Properties, schema: StructType) -> None:
-    """Raises UnsupportedOperationError (DELTA_ICEBERG_COMPAT_VIOLATION) if a table breaks a rule of its active version."""
+    """Raises UnsupportedOperationError (DELTA_ICEBERG_COMPAT_VIOLATION) if a table breaks a rule of its active version of
+    IcebergCompat, or of icebergWriterCompatV1."""
     versions = active_versions(features, properties)
     if len(versions) > 1:
         names = " and ".join(property_of(version) for version in versions)

@@ -36,8 +36,8 @@ def is_alike(schema: StructType, other: StructType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """An identity column. mark: the high water mark; None if no number was assigned yet. explicit: rows may have their own
-    values."""
+    """An identity column. start, step: of its sequence of numbers. mark: the high water mark; None if no number was assigned yet.
+    explicit: whether writers may give rows their own values."""
 
     name: str
     start: int
@@ -65,7 +65,8 @@ class Identity:
         offset = value - self.start
         if offset * self.step < 0:
             return None
-        mark = self.start - (-offset // self.step) * self.step  # offset / step, rounded up
+        # The number of steps is offset / step, rounded up: Python's // rounds down, so both signs are changed.
+        mark = self.start - (-offset // self.step) * self.step
         if mark not in _LONGS:
             raise self._overflow_error(mark)
         return mark

@@ -43,7 +43,8 @@ class ParquetSettings:
 
 
 def compression_codec(name: str | None) -> str:
-    """The pyarrow name of a codec; for None, the protocol's default."""
+    """The pyarrow name of a codec. name: as in the property CODEC_PROPERTY; None for the default, zstd. Raises
+    UnsupportedOperationError for an unknown codec."""
     codec = (name or "zstd").lower()
     if codec not in _CODECS:
         raise UnsupportedOperationError(

@@ -104,7 +104,8 @@ def parse_partition_value(
 
 
 def _parse_distinct(texts: pa.StringArray, data_type: DataType, timezone: str) -> pa.Array:
-    """Typed values; null if the text is null or not a value of the type."""
+    """The texts as values of the type; null where the text is null or not a value of the type. timezone: as in
+    parse_partition_values. Raises UnsupportedOperationError for a type that cannot be a partition column."""
     target = to_arrow_type(data_type)
     match data_type:
         case PrimitiveType("string"):
@@ -156,8 +157,12 @@ def _cast_usual_texts(texts: pa.StringArray, target: pa.DataType) -> pa.Array | 
 
 
 def _cast_decimals(texts: pa.StringArray, target: pa.DataType) -> pa.Array | None:
-    """As _cast_usual_texts, through a type that can hold every short text at the column's scale: Arrow's direct cast to a type
-    that is too small may wrap around and return another number ('7' as decimal(38,38)). Texts with an exponent are not short."""
+    """The result of Arrow's parser for texts that it parses as Spark does; None if any text is too long, has an exponent, or does
+    not fit into the type.
+
+    The texts are first cast to a type that can hold every short text at the column's scale. Arrow's direct cast to a type that is
+    too small may wrap around and return another number ('7' as decimal(38,38)).
+    """
     usual = pc.match_substring_regex(texts, rf"^[-+0-9.]{{1,{_SHORT_DECIMAL}}}$")
     wide = _cast_usual_texts(texts, pa.decimal256(_MAX_DECIMAL_DIGITS, target.scale)) if pc.all(usual).as_py() else None
     try:
@@ -169,7 +174,7 @@ def _cast_decimals(texts: pa.StringArray, target: pa.DataType) -> pa.Array | Non
 def _parse_integer(text: str, bits: int) -> int | None:
     """The whole number in a text, without a fraction that it may have; None if it is no number, or has more bits."""
     digits = _INTEGER.fullmatch(text)
-    if digits is None or len(text) > 400:
+    if digits is None or len(text) > 400:  # int() refuses very long texts
         return None
     value = int(digits[1])
     return value if -(2 ** (bits - 1)) <= value < 2 ** (bits - 1) else None
@@ -191,7 +196,7 @@ def _parse_decimal(text: str, precision: int, scale: int) -> Decimal | None:
         value = Decimal(text)
     except ArithmeticError:  # an exponent beyond the range of Decimal
         return None
-    if value.adjusted() >= precision - scale and value != 0:
+    if value.adjusted() >= precision - scale and value != 0:  # too large even before it is rounded
         return None
     with localcontext(prec=_MAX_DECIMAL_DIGITS):
         rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
@@ -220,7 +225,7 @@ def _civil_days(parts: re.Match[str]) -> int | None:
 def _parse_timestamps(texts: pa.StringArray, target: pa.DataType, timezone: str) -> pa.Array:
     """The texts as timestamps, or as wall clocks if the target has no zone. Arrow parses the texts if all of them have the usual
     form; otherwise they are parsed one by one."""
-    bulk = _cast_usual_texts(texts, target)  # for instants it succeeds only where every text has an offset
+    bulk = _cast_usual_texts(texts, target)  # for instants, Arrow's parser requires an offset in every text
     if bulk is not None:
         return bulk
     # walls: the texts as wall clocks, if none of them has an offset.
@@ -379,7 +384,7 @@ def _float_text(value: np.floating[Any]) -> str:
         return "NaN"
     if np.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
+    if value == 0 or 1e-3 <= abs(value) < 1e7:  # Java writes these without an exponent
         return np.format_float_positional(value, trim="0")
     mantissa, _, exponent = np.format_float_scientific(value, trim="-").partition("e")
     if "." not in mantissa:  # use the nearest text with two digits

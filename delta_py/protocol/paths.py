@@ -43,6 +43,7 @@ _file_uri = re.compile(_FILE_URI)
 # Characters that java.net.URI does not encode in a path. With them, our text is identical to the text of the JVM writers,
 # so readers that compare actions before decoding them match our remove with their add.
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~'()*:@&=+$,;/")
+# A match function: whether a path has no character that is encoded.
 _is_plain = re.compile(f"[{re.escape(''.join(sorted(_PLAIN)))}]*").fullmatch
 _MAY_CHANGE = rf"^/|[^{re.escape(''.join(sorted(_PLAIN - {':'})))}]"  # paths that encoding may change
 
@@ -99,7 +100,7 @@ def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
         decoded = [decode_paths(chunk) for chunk in encoded]
         same = all(new is old for new, old in zip(decoded, encoded, strict=True))
         return paths if same else pa.chunked_array(decoded, type=paths.type)
-    # The steps are those of decode_path, each for all paths at once, and only if a path needs it.
+    # The steps are those of decode_path. Each is done for all paths at once, and only if any path needs it.
     has_escape, has_colon = _any_contains(paths, b"%"), _any_contains(paths, b":")
     if not has_escape and not has_colon and not _any(pc.starts_with(paths, "//")):
         return paths
@@ -135,7 +136,7 @@ def are_plain(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def _find_uris(paths: pa.Array) -> pa.Array:
-    """Which paths are URIs. The cheap search for `:/` mostly shows that none is."""
+    """The mask of paths that are URIs. A cheap search for `:/` comes first, because it mostly shows that no path is a URI."""
     if not _any(pc.match_substring(paths, ":/")):
         return pa.repeat(False, len(paths))
     return pc.match_substring_regex(paths, _URI)
