@@ -9,7 +9,7 @@ from __future__ import annotations
 from delta_py.commit.prepared import ROW_TRACKING_ENABLED, ROW_TRACKING_SUSPENDED, num_records
 from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol.features import Properties
-from delta_py.protocol.iceberg_compat import check_files, check_map_keys, is_written_by_iceberg, violation
+from delta_py.protocol.iceberg_compat import check_files, check_map_keys, is_written_by_iceberg, violation_error
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.write.data_files import WrittenFiles
@@ -68,7 +68,7 @@ def check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: Writt
     if previous_versions and names[0] and names[0] != names[1]:
         before_names, after_names = (", ".join(columns) for columns in names)
         why = f"a table that is partitioned by ({before_names}) cannot become one by ({after_names}). Make a new table"
-        raise violation(versions[-1], "REPLACE_TABLE_CHANGE_PARTITION_NAMES", why)
+        raise violation_error(versions[-1], "REPLACE_TABLE_CHANGE_PARTITION_NAMES", why)
 
 
 def check_actions(root: str, config: TableConfig, written: WrittenFiles, before: TableConfig) -> None:
@@ -94,4 +94,4 @@ def check_actions(root: str, config: TableConfig, written: WrittenFiles, before:
     for add in written.adds if iceberg else ():
         if num_records(add) is None:
             why = f"the file {add.path} does not say how many records it has (numRecords)"
-            raise violation(iceberg[-1], "", why)
+            raise violation_error(iceberg[-1], "", why)

@@ -67,7 +67,7 @@ def check_vector(value: Any, name: str) -> None:
 # ---------------------------------------------------------------- from JSON
 
 
-def as_kind(value: Any, kind: type[Any]) -> Any:
+def list_as(value: Any, kind: type[Any]) -> Any:
     """Convert a list of texts to `kind`, a tuple or a frozenset. Any other value is returned unchanged, and check_texts refuses
     it later."""
     return kind(value) if isinstance(value, list) and all(type(item) is str for item in value) else value

@@ -18,7 +18,6 @@ import orjson
 from delta_py.errors import CorruptTableError, UnsupportedOperationError, shown
 from delta_py.protocol.action_fields import (
     DAMAGED,
-    as_kind,
     check_bool,
     check_int,
     check_map,
@@ -27,6 +26,7 @@ from delta_py.protocol.action_fields import (
     check_vector,
     fields_of,
     int_or_none,
+    list_as,
     map_or_none,
     spelling_of,
     text_or_none,
@@ -54,7 +54,7 @@ class Protocol:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        features = (as_kind(value.get(name), frozenset) for name in ("readerFeatures", "writerFeatures"))
+        features = (list_as(value.get(name), frozenset) for name in ("readerFeatures", "writerFeatures"))
         return cls(value.get("minReaderVersion"), value.get("minWriterVersion"), *features).checked()  # type: ignore[arg-type]
 
     def checked(self) -> Self:
@@ -107,7 +107,7 @@ class Metadata:
         return cls(
             id=value.get("id"),  # type: ignore[arg-type]
             schema_string=_NO_COLUMNS if schema is None else schema,
-            partition_columns=() if columns is None else as_kind(columns, tuple),
+            partition_columns=() if columns is None else list_as(columns, tuple),
             configuration=texts_of(value.get("configuration"), "configuration"),
             name=value.get("name"),
             description=value.get("description"),

@@ -65,7 +65,7 @@ def _has_order(kind: DataType) -> bool:
     return not nested and type_name(kind) not in ("binary", "boolean", "variant", "void")
 
 
-def with_columns_of(domain: DomainMetadata, before: StructType, after: StructType, mode: str) -> DomainMetadata:
+def with_changed_columns(domain: DomainMetadata, before: StructType, after: StructType, mode: str) -> DomainMetadata:
     """The clustering domain for a table whose columns change, for example because the table is replaced. It names the columns
     that have the same logical names as the clustering columns, ignoring case.
 

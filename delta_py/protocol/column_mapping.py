@@ -23,7 +23,7 @@ MAX_ID_PROPERTY = "delta.columnMapping.maxColumnId"
 ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 NESTED_IDS = "delta.columnMapping.nested.ids"
-OF_FIELDS = (ID, PHYSICAL_NAME, NESTED_IDS)
+FIELD_KEYS = (ID, PHYSICAL_NAME, NESTED_IDS)
 """The keys of column mapping in a field's metadata."""
 MODES = ("none", "name", "id")
 NAMED_BY_ID = "delta.enableIcebergWriterCompatV1"  # with this property, physical names are `col-<id>`
@@ -184,7 +184,7 @@ def _nested_names(prefix: str, data_type: DataType) -> list[str]:
     return [*outer_names, *(name for part, kind in inner.items() for name in _nested_names(f"{prefix}.{part}", kind))]
 
 
-def strip(schema: StructType) -> StructType:
+def without_column_mapping(schema: StructType) -> StructType:
     """The schema without ids and physical names: for a table that turns column mapping off, or to assign new ones."""
 
     def bare(f: StructField) -> StructField:

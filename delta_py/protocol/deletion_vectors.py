@@ -103,12 +103,12 @@ class DeletionVectorDescriptor:
             raise DeletionVectorError(
                 f"The deletion vector {self.path_or_inline_dv!r} names no file of the table: {prefix!r} is no directory."
             )
-        raw = z85_decode(text)
-        if len(raw) != 16:
+        uuid_bytes = z85_decode(text)
+        if len(uuid_bytes) != 16:
             raise DeletionVectorError(
                 f"The deletion vector {self.path_or_inline_dv!r} names no file: its last 20 characters are no UUID."
             )
-        return deletion_vector_file_name(UUID(bytes=raw), prefix)
+        return deletion_vector_file_name(UUID(bytes=uuid_bytes), prefix)
 
 
 def deletion_vector_file_name(file_id: UUID, prefix: str = "") -> str:
@@ -134,10 +134,10 @@ def read_deletion_vector(store: ReadsRanges, descriptor: DeletionVectorDescripto
         data = data[: descriptor.size_in_bytes]
     else:
         data = _read_framed(store, path, descriptor)
-    bitmap = deserialize(data, where=_place(descriptor))
+    bitmap = deserialize(data, where=_place_text(descriptor))
     if len(bitmap) != descriptor.cardinality:
         raise DeletionVectorError(
-            f"The deletion vector {_place(descriptor)} holds {len(bitmap)} rows, but the log says {descriptor.cardinality}. "
+            f"The deletion vector {_place_text(descriptor)} holds {len(bitmap)} rows, but the log says {descriptor.cardinality}. "
             "Its file or the log is damaged; it is unknown which rows are deleted.",
             error_class="DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH",
             expected=descriptor.cardinality,
@@ -174,15 +174,15 @@ def _read_framed(store: ReadsRanges, path: str, descriptor: DeletionVectorDescri
     stored_sum, actual_sum = struct.unpack_from(">I", framed, len(framed) - 4)[0], zlib.crc32(data)
     if stored_sum != actual_sum:
         raise DeletionVectorError(
-            f"The deletion vector {_place(descriptor)} fails its checksum: stored {stored_sum:08x}, computed {actual_sum:08x}. "
-            "The file is damaged; restore it from a copy, or restore the table to an earlier version.",
+            f"The deletion vector {_place_text(descriptor)} fails its checksum: stored {stored_sum:08x}, computed "
+            f"{actual_sum:08x}. The file is damaged; restore it from a copy, or restore the table to an earlier version.",
             path=path,
             offset=offset,
         )
     return data
 
 
-def _place(descriptor: DeletionVectorDescriptor) -> str:
+def _place_text(descriptor: DeletionVectorDescriptor) -> str:
     """A text that says where the vector is stored, for messages."""
     path = descriptor.path
     return "in the log (inline)" if path is None else f"at byte {descriptor.offset} of {path}"
@@ -191,7 +191,7 @@ def _place(descriptor: DeletionVectorDescriptor) -> str:
 def _size_mismatch(descriptor: DeletionVectorDescriptor, actual_bytes: int) -> DeletionVectorError:
     """The error for a vector whose data has another size than its descriptor says."""
     return DeletionVectorError(
-        f"The deletion vector {_place(descriptor)} has {actual_bytes} bytes, but the log says {descriptor.size_in_bytes}. "
+        f"The deletion vector {_place_text(descriptor)} has {actual_bytes} bytes, but the log says {descriptor.size_in_bytes}. "
         "Its file or the log is damaged.",
         error_class="DELTA_DELETION_VECTOR_SIZE_MISMATCH",
         expected=descriptor.size_in_bytes,

@@ -80,10 +80,11 @@ def check_files(before: tuple[int, ...], after: tuple[int, ...], *, partitioned:
     The first version only requires that existing files contain the partition columns, and files of the second version do.
     Protocol: Writer Requirements for IcebergCompatV1.
     """
-    if not files or not after or after == before or (after == (1,) and (not partitioned or before == (2,))):
+    has_partition_values_in_files = not partitioned or before == (2,)
+    if not files or not after or after == before or (after == (1,) and has_partition_values_in_files):
         return
     why = f"the {files} files of the table were written without it. Make a new table with it, and write the rows into that"
-    raise violation(after[-1], "CHANGE_VERSION_NEED_REWRITE", why)
+    raise violation_error(after[-1], "CHANGE_VERSION_NEED_REWRITE", why)
 
 
 def check_compatible(features: Set[str], properties: Properties, schema: StructType) -> None:
@@ -92,7 +93,7 @@ def check_compatible(features: Set[str], properties: Properties, schema: StructT
     versions = active_versions(features, properties)
     if len(versions) > 1:
         names = " and ".join(property_of(version) for version in versions)
-        raise violation(versions[-1], "VERSION_MUTUAL_EXCLUSIVE", f"{names} are both true. Turn one of them off")
+        raise violation_error(versions[-1], "VERSION_MUTUAL_EXCLUSIVE", f"{names} are both true. Turn one of them off")
     for version in versions:
         _check_features(version, features, properties)
         _check_types(version, schema)
@@ -103,7 +104,7 @@ def check_compatible(features: Set[str], properties: Properties, schema: StructT
         _check_for_writers(features, properties, schema, versions)
 
 
-def violation(version: int, kind: str, why: str) -> UnsupportedOperationError:
+def violation_error(version: int, kind: str, why: str) -> UnsupportedOperationError:
     """The error for a table that breaks a rule of IcebergCompat. kind: the end of the error class; "" if it has none."""
     return UnsupportedOperationError(
         f"The validation of IcebergCompatV{version} has failed: {why}. Nothing was written.",
@@ -117,16 +118,16 @@ def _check_features(version: int, features: Set[str], properties: Properties) ->
     """Check the properties and features that a version of IcebergCompat requires or excludes. Raises as check_compatible."""
     if column_mapping.mode(properties) == "none":
         why = f"it requires {column_mapping.MODE_PROPERTY} to be 'name' or 'id'. Set it for a new table"
-        raise violation(version, "WRONG_REQUIRED_TABLE_PROPERTY", why)
+        raise violation_error(version, "WRONG_REQUIRED_TABLE_PROPERTY", why)
     if version == 1 and "deletionVectors" in features:
         why = "the table supports deletion vectors, which it excludes. Drop the feature deletionVectors first"
-        raise violation(version, "INCOMPATIBLE_TABLE_FEATURE", why)
+        raise violation_error(version, "INCOMPATIBLE_TABLE_FEATURE", why)
     if version == 2 and properties.boolean("delta.enableDeletionVectors"):
         why = "delta.enableDeletionVectors is true. Set it to false, and purge deletion vectors with REORG"
-        raise violation(version, "DELETION_VECTORS_SHOULD_BE_DISABLED", why)
+        raise violation_error(version, "DELETION_VECTORS_SHOULD_BE_DISABLED", why)
     if version == 3 and not ("rowTracking" in features and properties.boolean("delta.enableRowTracking")):
         why = "it requires delta.enableRowTracking to be true. Set it first"
-        raise violation(version, "WRONG_REQUIRED_TABLE_PROPERTY", why)
+        raise violation_error(version, "WRONG_REQUIRED_TABLE_PROPERTY", why)
 
 
 # ---------------------------------------------------------------- tables that writers of Iceberg may write
@@ -213,7 +214,7 @@ def _check_types(version: int, schema: StructType) -> None:
     for kind in all_types(schema):
         if not _is_allowed(version, kind):
             why = f"it does not support the data type {type_name(kind)}. Leave the column out, or cast it"
-            raise violation(version, "UNSUPPORTED_DATA_TYPE", why)
+            raise violation_error(version, "UNSUPPORTED_DATA_TYPE", why)
 
 
 def _is_allowed(version: int, kind: DataType) -> bool:
@@ -235,7 +236,7 @@ def _check_type_changes(version: int, schema: StructType) -> None:
             old, new = str(change.get("fromType")), str(change.get("toType"))
             if not _iceberg_can_change(old, new):
                 why = f"column {f.name} was changed from {old} to {new}, which Iceberg does not support"
-                raise violation(version, "UNSUPPORTED_TYPE_WIDENING", why)
+                raise violation_error(version, "UNSUPPORTED_TYPE_WIDENING", why)
 
 
 def _iceberg_can_change(old: str, new: str) -> bool:
@@ -254,4 +255,4 @@ def _check_defaults(schema: StructType) -> None:
     for f in all_fields(schema):
         text = f.metadata.get(DEFAULT)
         if text is not None and not _LITERAL.fullmatch(str(text)):
-            raise violation(3, "", f"the default of column {f.name} ({text}) is not a literal. Give it a plain value")
+            raise violation_error(3, "", f"the default of column {f.name} ({text}) is not a literal. Give it a plain value")
