@@ -153,7 +153,8 @@ def _nested_struct(types: Mapping[Path, pa.DataType]) -> pa.StructType:
 
 
 def stats_struct_type(leaves: Mapping[Path, DataType], *, tight_bounds: bool) -> pa.StructType:
-    """The type of `stats_parsed`: bounds have the types of the leaves' rows. tight_bounds: for tables with deletion vectors."""
+    """The type of `stats_parsed`: bounds have the types of the leaves' rows. tight_bounds: whether it has the field tightBounds,
+    as in tables with deletion vectors."""
     bounds = _nested_struct({path: to_arrow_type(kind) for path, kind in leaves.items() if _json_type(kind) is not None})
     fields = [pa.field("numRecords", pa.int64())] + ([pa.field("tightBounds", pa.bool_())] if tight_bounds else [])
     counts = _nested_struct({path: pa.int64() for path in leaves})
@@ -162,7 +163,8 @@ def stats_struct_type(leaves: Mapping[Path, DataType], *, tight_bounds: bool) ->
 
 
 def json_to_struct(json: pa.Array, leaves: Mapping[Path, DataType], *, tight_bounds: bool) -> pa.StructArray:
-    """The statistics as written, without widening, of type stats_struct_type. Null if a file has none."""
+    """The statistics in JSON texts as structs of stats_struct_type, with the bounds that the texts have: they are not widened,
+    because each reader of the structs widens them. Null if a file has no statistics."""
     count = len(json)
     if count > 1 and json.nbytes > _PIECE_BYTES:
         halves = (json.slice(0, count // 2), json.slice(count // 2))
@@ -175,12 +177,14 @@ def json_to_struct(json: pa.Array, leaves: Mapping[Path, DataType], *, tight_bou
 def struct_to_struct(
     parsed: pa.StructArray, leaves: Mapping[Path, DataType], *, tight_bounds: bool, missing: pa.BooleanArray | None = None
 ) -> pa.StructArray:
-    """Convert statistics of other types, or of other leaves, to stats_struct_type. missing: true for files without statistics;
-    the result is null there. None if every file has some."""
+    """Convert structs of statistics whose bounds have other types, or that have other leaves, to stats_struct_type. Leaves that
+    `parsed` lacks become null. missing: true for files without statistics, for which the result is null; None if every file has
+    some."""
     fields = _fields_of(parsed)
 
     def build(kind: pa.StructType, path: Path) -> pa.Array:
-        """The struct at a path of the result. Paths begin with the section, such as minValues; the leaf's path follows."""
+        """The struct at a path of the result. path: () for the whole struct; otherwise a section, such as minValues, and then the
+        names below it. kind: the type of this struct."""
         children = []
         for child in kind:
             child_path = (*path, child.name)
@@ -330,7 +334,8 @@ def _cast_matching(texts: pa.Array, pattern: str, target: pa.DataType) -> pa.Arr
 
 
 def _cast_or_null(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Cast values. A value that does not fit becomes null; a binary search finds these values."""
+    """Cast values. A value that does not fit becomes null. The array is halved again and again to find these values, because
+    Arrow's cast fails as a whole."""
     try:
         return array.cast(target)
     except pa.ArrowInvalid:

@@ -69,7 +69,8 @@ class StatsCollector:
         """Add the bounds from the footer of the file that holds the rows. footer: pyarrow's FileMetaData of the finished file,
         which stores short decimals as integers. If the footer has no bound for rows that are not null, the bound is unknown."""
         columns = [(index, footer.schema.column(index)) for index in range(footer.num_columns)]
-        # A nested column's path may look like a top-level name with dots. Only top-level columns have one definition level.
+        # A nested column's path may look like the name of a top-level column that contains dots. Only top-level columns have one
+        # definition level.
         positions = {column.path: index for index, column in columns if column.max_definition_level == 1}
         for path, data_type in self._leaves:
             if path in self._footer_paths:
@@ -91,7 +92,7 @@ class StatsCollector:
 
     def _include(self, path: Path, column: pa.Array) -> None:
         """Widen the bounds of a leaf so that they include the values of the column. NaN is larger than any number, but JSON
-        cannot represent it: it is only noted, and the leaf gets no maximum."""
+        cannot represent it. So a leaf with NaN gets no maximum."""
         if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
             self._has_nan.add(path)
             column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)

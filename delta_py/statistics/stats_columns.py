@@ -80,8 +80,8 @@ def _starts_with(path: Path, prefix: Path) -> bool:
 
 
 def with_added_paths(columns: tuple[Path, ...], needed: Sequence[Path]) -> tuple[Path, ...]:
-    """The columns that get statistics by the table's properties, then the other columns that need them, such as clustering
-    columns. Protocol: Writer Requirements for Clustered Table."""
+    """All leaves that get statistics. columns: those that the table's properties choose (stats_columns). needed: those that must
+    have statistics for another reason, such as clustering columns. Protocol: Writer Requirements for Clustered Table."""
     return (*columns, *(path for path in needed if path not in columns))
 
 
