@@ -305,12 +305,12 @@ def _merge_stats(parts: list[FileStats]) -> FileStats:
     merged = parts[0]
     for part in parts[1:]:
         merged = FileStats(
-            merged.file_count,
-            pc.coalesce(merged.num_records, part.num_records),
-            pc.and_(merged.tight_bounds, part.tight_bounds),
-            {**merged.minimum, **part.minimum},
-            {**merged.maximum, **part.maximum},
-            {**merged.null_count, **part.null_count},
+            file_count=merged.file_count,
+            num_records=pc.coalesce(merged.num_records, part.num_records),
+            tight_bounds=pc.and_(merged.tight_bounds, part.tight_bounds),
+            minimum={**merged.minimum, **part.minimum},
+            maximum={**merged.maximum, **part.maximum},
+            null_count={**merged.null_count, **part.null_count},
         )
     return merged
 

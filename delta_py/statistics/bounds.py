@@ -72,7 +72,7 @@ def widen(bounds: pa.Array, data_type: DataType, side: int) -> pa.Array:
     return bounds
 
 
-def within_four_digit_years(bounds: pa.Array, side: int) -> pa.Array:
+def without_calendar_limits(bounds: pa.Array, side: int) -> pa.Array:
     """Replace bounds that are the first or last date or timestamp with a four-digit year by null; other bounds do not change.
 
     A writer whose calendar has four-digit years writes this bound for every value beyond it. People also choose exactly these

@@ -105,7 +105,7 @@ class _Texts:
             is_there &= words[places + start] == _as_word(expected[start : start + _WORD])
         return is_there
 
-    def occurrences(self, needle: bytes) -> Places:
+    def find_all(self, needle: bytes) -> Places:
         """Every place at which a text contains the needle, except within its first _WORD bytes, where `are_at` could not compare.
         needle: three bytes or more."""
         begin, end = int(self.starts[0]), int(self.ends[-1])
@@ -119,7 +119,7 @@ class _Texts:
         places = np.concatenate([np.empty(0, np.int64), *candidates])
         return places[self.are_at(needle, places)]
 
-    def first_places(self, character: str, starts: Places, ends: Places) -> Places:
+    def find_first(self, character: str, starts: Places, ends: Places) -> Places:
         """The first place of the character in each piece of a text; -1 if the piece does not contain it. The places must be in
         ascending order."""
         # The bytes between the pieces are searched too; copies of the pieces would cost more.
@@ -155,7 +155,7 @@ class _Sections:
     num_records: the places where the record count begins and ends in each text. objects: for minValues, maxValues and nullCount,
     the places where the members of the object begin and end in each text. tight_bounds: the value in each text (null: there is
     none).
-    names: a cache of `occurrences`.
+    names: a cache of `find_name`.
     """
 
     texts: _Texts
@@ -186,10 +186,10 @@ class _Sections:
         objects = {"minValues": (minima, minima_ends), "maxValues": (maxima, maxima_ends), "nullCount": (counts, counts_ends)}
         return cls(texts, records, objects, tight_bounds)
 
-    def occurrences(self, name: bytes) -> Places:
+    def find_name(self, name: bytes) -> Places:
         """The places of a name in all texts. Each name is searched for only once."""
         if name not in self.names:
-            self.names[name] = self.texts.occurrences(name)
+            self.names[name] = self.texts.find_all(name)
         return self.names[name]
 
 
@@ -248,7 +248,7 @@ def _value_places(sections: _Sections, name: str, starts: Places, ends: Places) 
     is_first[is_first] = sections.texts.are_at(first_key, starts[is_first])
     places = np.where(is_first, starts + len(first_key), -1)
     if not is_first.all():
-        occurrences = np.append(sections.occurrences(later_key), np.iinfo(np.int64).max)  # an end for the search
+        occurrences = np.append(sections.find_name(later_key), np.iinfo(np.int64).max)  # an end for the search
         next_place = occurrences[np.searchsorted(occurrences, starts)]
         is_later = ~is_first & (next_place < ends)
         places[is_later] = next_place[is_later] + len(later_key)
@@ -283,7 +283,7 @@ def _decode_integers(texts: _Texts, starts: Places, ends: Places, kind: pa.DataT
 def _decode_numbers(texts: _Texts, starts: Places, ends: Places, kind: pa.DataType) -> pa.Array:
     """The numbers that begin at `starts`, within objects that end at `ends`, as values of `kind`. Raises _OtherLayoutError if one
     of them is no number in JSON syntax, and pa.ArrowInvalid if one does not fit the type."""
-    commas = texts.first_places(",", starts, ends)
+    commas = texts.find_first(",", starts, ends)
     numbers = texts.pieces(starts, np.where(commas < 0, ends, commas))
     _require(pc.all(pc.match_substring_regex(numbers, _NUMBER)).as_py() is not False)
     return numbers.cast(kind)
@@ -293,7 +293,7 @@ def _decode_texts(texts: _Texts, starts: Places, ends: Places, kind: pa.DataType
     """The texts in quotes that begin at `starts`, within objects that end at `ends`. Raises _OtherLayoutError for a value that is
     no text, or has escapes."""
     _require(bool((texts.data[starts] == _QUOTE).all()))
-    closing = texts.first_places('"', starts + 1, ends)
+    closing = texts.find_first('"', starts + 1, ends)
     _require(bool((closing >= 0).all()))
     after_value = closing + 1
     _require(bool(((after_value == ends) | (texts.data[after_value] == _COMMA)).all()))

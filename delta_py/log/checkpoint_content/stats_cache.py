@@ -94,12 +94,12 @@ class CachedStats:
         unknown = unknown_stats(count)
         records = columns.pop(_RECORDS, None)
         stats = FileStats(
-            count,
-            unknown.num_records if records is None else records["num_records"],
-            unknown.tight_bounds if records is None else records["tight_bounds"],
-            {path: named["minimum"] for path, named in columns.items() if "minimum" in named},
-            {path: named["maximum"] for path, named in columns.items() if "maximum" in named},
-            {path: named["null_count"] for path, named in columns.items() if "null_count" in named},
+            file_count=count,
+            num_records=unknown.num_records if records is None else records["num_records"],
+            tight_bounds=unknown.tight_bounds if records is None else records["tight_bounds"],
+            minimum={path: named["minimum"] for path, named in columns.items() if "minimum" in named},
+            maximum={path: named["maximum"] for path, named in columns.items() if "maximum" in named},
+            null_count={path: named["null_count"] for path, named in columns.items() if "null_count" in named},
         )
         assert len(stats.num_records) == count, "an entry has fewer rows than its file"
         return stats
