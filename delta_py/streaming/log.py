@@ -68,14 +68,35 @@ class StreamLog:
             self._check_current_table(version - 1)
 
     def _check_current_table(self, version: int) -> None:
-        """Load the table's newest version. Raises unless the table is the same and still has the version."""
+        """Load the table's newest version. Raises if another table is there now, or if the table no longer has the version; with
+        failOnDataLoss=false, the latter is only a warning."""
         newest = Snapshot.load(self._store)
         check_table_id(self._snapshot.metadata.id, newest.metadata.id, self._store.root)
-        if newest.version < version:
-            self.report_data_loss(version, newest.version)
+        if newest.version >= version:
+            return
+        if self._fail_on_data_loss:
+            raise LogFileNotFoundError(
+                f"The stream should go on after version {version} of the table at {self._store.root}, and the newest version "
+                f"there is {newest.version}: the commits after it are lost. Restore them, set failOnDataLoss=false to go on "
+                "without them, or start again with a new checkpoint.",
+                error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+                sql_state="42K03",
+                expected=version,
+                found=newest.version,
+            )
+        _log.warning(
+            "%s: versions %d to %d are gone, and the newest version is %d; the stream goes on, as failOnDataLoss=false asks",
+            self._store.root,
+            newest.version + 1,
+            version,
+            newest.version,
+        )
 
     def report_data_loss(self, expected: int, found_version: int) -> None:
-        """Raise LogFileNotFoundError, or only warn if failOnDataLoss is false: the log continues with `found_version`."""
+        """Raise LogFileNotFoundError, or only warn if failOnDataLoss is false: commits before `found_version` are missing.
+
+        expected: the version that the stream should read next. found_version: the first version after the missing ones.
+        """
         if self._fail_on_data_loss:
             raise self._lost_commits_error(expected, found_version)
         _log.warning(
