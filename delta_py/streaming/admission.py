@@ -21,8 +21,8 @@ _IDLE_COMMITS, _IDLE_MS = 100, 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class _Idle:
-    """From `start` on there is nothing to read before `version`. since_ms: the time of the first commit that has
-    nothing to read."""
+    """A part of the log without rows to read, which an earlier trigger has searched: from the offset `start` to the version
+    before `version`. since_ms: the time of the first commit in it, ms since 1970."""
 
     start: StreamOffset
     version: int
@@ -32,9 +32,9 @@ class _Idle:
 class Admission:
     """Decides where the batches of a stream end.
 
-    order: the column whose times order the files that the table has when the stream begins, or None. stops: where the schema
-    changes; None for a stream that does not track the schema. Remembers, for the next trigger, up to which version the log has
-    nothing to read.
+    initial: the files that the table has when the stream begins. committed: the files of the commits after that. stops: where the
+    schema changes; None for a stream that does not track the schema. order: the column whose times order the initial files; None
+    if their age does. Remembers, for the next trigger, up to which version the log has nothing to read.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Admission:
         return start
 
     def _idle_since(self, start: StreamOffset) -> _Idle | None:
-        """What an earlier trigger found out after the same offset; None if it is not known."""
+        """The part of the log without rows that an earlier trigger found after this offset; None if there is none."""
         return self._idle if self._idle is not None and self._idle.start == start else None
 
     def _versions_after(

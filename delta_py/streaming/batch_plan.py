@@ -26,7 +26,8 @@ _PLANNED_SCHEMA = stream_schema(with_stats=False)
 
 
 class BatchPlanner:
-    """Finds the files of a batch from its two offsets. read_state: the state that the stream reads with."""
+    """Finds the files of a batch from its two offsets. read_state: the version whose schema the rows get. initial: the files that
+    the table has when the stream begins. committed: the files of the commits after that."""
 
     def __init__(
         self, read_state: ReadState, options: StreamOptions, log: StreamLog, initial: InitialFiles, committed: CommittedFiles
@@ -62,7 +63,8 @@ class BatchPlanner:
             (commit, first_index if commit.version == version else 0, end.next_index if commit.version == end.version else None)
             for commit in self._commits(version, end)
         ]
-        # The predicate is about the files that the table had at the start, so a batch with one cannot have files of commits too.
+        # batch_predicate selects rows of the files that the table had at the start. It must not be applied to files of commits,
+        # so a batch cannot have both.
         if batch_predicate is not None and portions:
             raise _mixed_batch_error(start, end)
         changes = self._committed.changes

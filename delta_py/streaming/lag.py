@@ -16,7 +16,8 @@ _LAG_COMMITS, _LAG_FILES = 1_000, MOST_CACHED_FILES // 2
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """What a stream still has to read. versions: the number of commits. at_least: there is more than the measurement read."""
+    """What a stream still has to read. versions: the number of commits. bytes: the size of the files. at_least: whether the
+    numbers are lower bounds, because there are more commits than the measurement read."""
 
     files: int
     bytes: int

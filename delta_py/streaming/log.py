@@ -57,7 +57,11 @@ class StreamLog:
 
     def _check_same_log(self, commits: dict[int, LogFile], version: int) -> None:
         """Check that the log is still the one that the stream reads: a table that was deleted and created again has other
-        commits. commits: by version, as listed now, from the commit before `version` on."""
+        commits.
+
+        commits: by version, as listed now, from the commit before `version` on. The newest commit of the last listing must be the
+        same file. If it is not, or if no commits are listed, the table's newest version is loaded to compare the tables' ids.
+        """
         known_commit = self._newest_commit
         if commits:
             self._newest_commit = commits[max(commits)]

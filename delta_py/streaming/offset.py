@@ -50,9 +50,9 @@ class StreamOffset:
     is_initial: the files are those of the table at `version`, in the order of (modification time, path); later versions
     follow. Otherwise they are those that the commit of `version` added, in its order, without those that only rearrange
     rows. index: BEFORE_FIRST if none of them was read. A version that was read to its end is stored as the start of the next one.
-    begins: a new stream begins at this offset. Spark does not store such an offset: when it runs the first batch again it
-    asks again, and the table may have new versions by then. So the end of that batch stores in began, as (version, is_initial),
-    where the batch began.
+    begins: whether a new stream begins at this offset. Spark does not store the first offset: if it runs the first batch again,
+    it asks for the first offset again, and the table may have new versions by then. So the end of the first batch stores in
+    `began`, as (version, is_initial), where that batch began.
     order: the column whose times order the files of an initial snapshot instead, or None; then the stream has read all rows
     before the minimum time of the files after `index`. last_change: (version, index) of a feed's last change before an offset
     that is before all of its version; None if there is none or it is not known.
@@ -77,8 +77,8 @@ class StreamOffset:
         return max(0, self.index + 1)
 
     def true_start(self, end: StreamOffset) -> StreamOffset:
-        """Where the batch that ends at `end` begins. self is the start that Spark passes: for the first batch of a stream it may
-        be newer than the true one (see `begins`)."""
+        """The offset after which the batch that ends at `end` begins. self is the start that Spark passes. For the first batch of
+        a stream, it may be newer than the true one (see `begins`)."""
         if not self.begins:
             return self
         if end.began is not None:

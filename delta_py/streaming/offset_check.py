@@ -30,7 +30,7 @@ class OffsetCheck:
         self._known_start: int | None = None  # offsets from this version on need no more checks that read the log
 
     def check(self, offset: StreamOffset) -> None:
-        """Raise an error of the list above unless the stream can continue from the offset."""
+        """Raise unless the stream can continue from the offset; see the class for the errors."""
         check_table_id(offset.table_id, self._read_state.config.metadata.id, self._read_state.root)
         self._check_order(offset)
         if offset.is_schema_change and not self._tracks_schema:

@@ -24,7 +24,8 @@ _ALWAYS = "always"
 
 @dataclass(frozen=True, slots=True)
 class ColumnChanges:
-    """Columns by their logical names, with dots. renamed: (old, new). widened: (column, old type, new type)."""
+    """The changes of columns between two schemas, other than added columns. Columns have their logical names, with dots. renamed:
+    (old, new). widened: (column, old type, new type)."""
 
     renamed: tuple[tuple[str, str], ...] = ()
     dropped: tuple[str, ...] = ()
@@ -32,7 +33,8 @@ class ColumnChanges:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The names in the options allowSourceColumn..."""
+        """The kinds of changes that occur, by the ends of the options' names, such as allowSourceColumnRename: Rename, Drop or
+        TypeChange."""
         columns_by_kind = (("Rename", self.renamed), ("Drop", self.dropped), ("TypeChange", self.widened))
         return tuple(kind for kind, columns in columns_by_kind if columns)
 
@@ -66,7 +68,7 @@ class Allowed:
 
 
 def column_changes(older: Metadata, newer: Metadata, version: int) -> ColumnChanges:
-    """The changes other than added columns. version: of the newer.
+    """The changes from the older to the newer metadata, other than added columns. version: of the newer metadata, for errors.
 
     Raises SchemaMismatchError (DELTA_SCHEMA_CHANGED_WITH_VERSION) for a type that was not widened, and for a column
     that became NOT NULL.
@@ -121,7 +123,7 @@ def check_allowed(changes: ColumnChanges, allowed: Allowed, previous: int, versi
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode of Java."""
+    """The result of Java's String.hashCode. delta-spark identifies a stream in settings by this hash of its path."""
     units = text.encode("utf-16-be")
     value = 0
     for position in range(0, len(units), 2):
@@ -153,7 +155,9 @@ def _columns(metadata: Metadata) -> dict[Path, _Column]:
 
 
 def _walk(data_type: DataType, mode: str, physical: Path, logical: Path) -> Iterator[tuple[Path, _Column]]:
-    """The columns and nested fields below a type, by physical path."""
+    """The columns and nested fields below a type, each with its physical path. mode: of column mapping. physical, logical: the
+    paths of the type itself."""
+    # (physical name, logical name, type, nullable, is_named) of each part of the type.
     inner: list[tuple[str, str, DataType, bool, bool]] = []
     match data_type:
         case StructType(fields):

@@ -31,7 +31,9 @@ _ENTRY = re.compile("0|[1-9][0-9]{0,17}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class TrackedSchema:
-    """A schema that a stream reads with. version: of the table, where the schema begins or where it was first recorded.
+    """An entry of a stream's log of schemas: a schema that the stream reads with. version: of the table, where the schema begins
+    or where it was first recorded. configuration, protocol: the table's properties and protocol at that version; None if the
+    entry's writer did not record them.
 
     source_path: identifies the stream, as in Spark: <checkpoint>/sources/<number>. previous: the number of the entry whose schema
     the stream read with before, if it is not the preceding entry; -1 if there is none.
@@ -73,7 +75,7 @@ class TrackedSchema:
 
     @property
     def metadata(self) -> Metadata:
-        """The entry's parts of the table's metadata; the other fields have their defaults."""
+        """The table's metadata, as far as the entry has it; the other fields have their defaults."""
         return Metadata(self.table_id, self.schema_string, self.partition_columns, self.configuration or {})
 
     def to_bytes(self) -> bytes:
@@ -145,7 +147,8 @@ def _check_number(value: Any, minimum: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SchemaLog:
-    """The log as of its opening. number: of the newest entry, -1 while there is none."""
+    """A stream's log of schemas, as it was when it was opened or last appended to. directory: of the entries, below the root of
+    `store`. table_root: of the table, for errors. number: of the newest entry, -1 if there is none. newest: the newest entry."""
 
     store: ObjectStore
     directory: str

@@ -33,8 +33,8 @@ from delta_py.types.schema import StructType, parse_schema, type_name
 
 
 class SchemaTracker:
-    """The schemas with which one stream reads. table: the state to read with while the log has no entry. log: of the schemas so
-    far. source_path: identifies the stream (see TrackedSchema)."""
+    """Keeps the log of the schemas with which one stream reads. table: the state to read with while the log has no entry. log:
+    the stream's log of schemas. source_path: identifies the stream (see TrackedSchema)."""
 
     def __init__(self, table: TableConfig, log: SchemaLog, source_path: str) -> None:
         log.check_owner(table.metadata.id, source_path)
@@ -134,8 +134,9 @@ class SchemaTracker:
 
 
 def merge_bare_changes(log: SchemaLog, table: ObjectStore) -> SchemaLog:
-    """The log, with the changes of the following commits merged into the newest entry, up to the first commit that has files:
-    consecutive changes stop the stream once."""
+    """The log of schemas, in which the newest entry also has the changes of the commits that follow its version and change only
+    metadata or protocol. So the stream stops once for consecutive changes, and not at each of them. Returns the same log if these
+    commits change nothing that matters."""
     newest = log.newest
     if newest is None:
         return log
@@ -171,7 +172,7 @@ def _bare_changes(table: ObjectStore, version: int) -> Iterator[tuple[LogFile, P
 
 
 def reads_same_rows(first: TableConfig, second: TableConfig) -> bool:
-    """Whether a stream reads the same rows with both."""
+    """Whether a stream reads the same rows with both states of the table, so that it need not stop for the change."""
     return not _differs(first, second.protocol, second.metadata)
 
 

@@ -17,7 +17,7 @@ from delta_py.streaming.log import StreamLog
 from delta_py.streaming.offset_check import check_feed
 from delta_py.streaming.stream_options import StreamOptions
 
-# The number of commits whose changes are computed together.
+# How many commits after a commit are passed along with it, so that their changes can be computed together.
 READ_AHEAD = 128
 
 # Parts of commits: (commit, index of the first file, stop index (exclusive) or None for all).

@@ -61,14 +61,13 @@ class EventTime:
     # ------------------------------------------------------------ order
 
     def files_of(self, snapshot: Snapshot, schema: pa.Schema, *, with_stats: bool) -> pa.Table:
-        """The files of a snapshot in this order: `schema`, LEAST and MOST (times as whole numbers), TIMELESS."""
+        """The files of a snapshot, ordered by their minimum time: the columns of `schema`, LEAST and MOST (the bounds of the
+        times as whole numbers), and TIMELESS. with_stats: whether `schema` has the statistics as text."""
         keyed = pa.schema([*schema, (LEAST, pa.int64()), (MOST, pa.int64()), (TIMELESS, pa.bool_())])
         return sorted_by((LEAST, "path"), self._batches(snapshot, keyed, with_stats), keyed)
 
     def _batches(self, snapshot: Snapshot, schema: pa.Schema, with_stats: bool) -> Iterator[pa.RecordBatch]:
-        """The snapshot's files, with the bounds of their times as numbers. Unknown bounds include all times. timeless: the
-        file may have rows without a time.
-        """
+        """The snapshot's files, with the columns that files_of adds, in any order. Unknown bounds include all times."""
         for batch in snapshot.file_batches({self.path: self.data_type}, want_whole=with_stats):
             assert batch.stats is not None, "statistics of the column were asked for"
             minima = self._times_as_numbers(batch.stats.minimum.get(self.path), batch.files.num_rows, _BEFORE_ALL)
@@ -99,8 +98,8 @@ class EventTime:
     # ------------------------------------------------------------ batches
 
     def end_of_ties(self, files: pa.Table, index: int) -> int:
-        """The last index whose file begins with the same time: a batch that ended before it would have no rows
-        between its bounds."""
+        """The index of the last file with the same minimum time as the file at `index`. A batch that ends between such files
+        could have no rows, because the times at which it begins and ends may be equal."""
         # Binary search: the files are ordered by LEAST.
         least = files[LEAST]
         low, high = index, len(least) - 1

@@ -23,8 +23,11 @@ _SPELLING = "path_text"
 
 
 class InitialFiles:
-    """The files of the table at the version where a stream begins. event_time: the column whose times order the files; None to
-    order them by age. _sorted: the version and its ordered files, until the stream has read them."""
+    """The files of the table at the version where a stream begins, in the order in which the stream reads them.
+
+    choice: which of the files the stream reads. event_time: the column whose times order the files; None to order them by age.
+    _sorted: the version and its ordered files, until the stream has read them.
+    """
 
     def __init__(self, log: StreamLog, choice: FileChoice, event_time: EventTime | None) -> None:
         self._log, self._choice, self._event_time = log, choice, event_time
@@ -61,7 +64,8 @@ class InitialFiles:
         return sorted_by(("modification_time", _SPELLING), batches, schema).select(self._schema.names)
 
     def end_of_ties(self, version: int, index: int | None) -> int | None:
-        """Where a batch that takes the file at `index` may end, by EventTime's rule; None if it takes all remaining files."""
+        """The index of the file after which a batch that takes the file at `index` may end: the last file with the same minimum
+        time. None if the batch takes all remaining files. index: None if it takes them anyway."""
         assert self._event_time is not None
         files = self.files_at(version)
         # Without an index all files were taken; the index of the last file means the same.
