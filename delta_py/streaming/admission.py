@@ -49,16 +49,17 @@ class Admission:
         If only commits without rows follow, the end is `start`, so that Spark plans no batch, until there are _IDLE_COMMITS of
         them or they span _IDLE_MS.
         """
-        # times_ms: of the commits that have nothing to read, in their order.
-        budget, end, idle, last_change = Budget(limits), start, self._idle_since(start), start.last_change
+        budget, idle = Budget(limits), self._idle_since(start)
+        end, last_change = start, start.last_change
+        # The times of the commits that were read since `start`, or since the first one of an idle part of the log.
         times_ms = [] if idle is None else [idle.since_ms]
         for version, commit, first_index, next_commits in self._versions_after(start, last_version):
             is_initial = commit is None
             is_by_time = is_initial and self._initial.is_by_time
             try:
-                if commit is not None and self._stops is not None and self._stops.is_before(commit, start):
+                if commit is not None and self._stops is not None and self._stops.must_stop_before(commit, start):
                     return StreamOffset(start.table_id, version, SCHEMA_CHANGE)
-                files = self._initial.numbered(version) if commit is None else self._committed.of(commit, next_commits)
+                files = self._initial.numbered(version) if commit is None else self._committed.numbered(commit, next_commits)
             except DeltaError:
                 # The batch ends before a commit that stops the stream. The call for the next batch raises the error.
                 if budget.has_taken:

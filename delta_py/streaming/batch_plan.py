@@ -55,7 +55,7 @@ class BatchPlanner:
         files by their partition values. Raises InvalidOptionError (DELTA_INVALID_SOURCE_OFFSET_FORMAT) for offsets that do not
         bound one batch."""
         version, first_index = start.version, start.next_index
-        initial, batch_predicate = self._initial.between(start, end) if start.is_initial else ([], None)
+        initial_batches, batch_predicate = self._initial.files_of_batch(start, end) if start.is_initial else ([], None)
         if start.is_initial:
             version, first_index = version + 1, 0
         # For each commit: the index of the first file to read, and where to stop (exclusive; None: at the end).
@@ -69,11 +69,11 @@ class BatchPlanner:
             raise _mixed_batch_error(start, end)
         changes = self._committed.changes
         if changes is not None:
-            inserts = [changes.as_inserts(batch, start.version) for batch in initial]
+            inserts = [changes.as_inserts(batch, start.version) for batch in initial_batches]
             batches = [*inserts, *self._committed.changed_between(changes, portions)]
             files = pa.Table.from_batches(batches, PLANNED_CHANGES)
         else:
-            batches = [*initial, *self._committed.added_between(portions)]
+            batches = [*initial_batches, *self._committed.added_between(portions)]
             files = pa.Table.from_batches([batch.select(_PLANNED_SCHEMA.names) for batch in batches], _PLANNED_SCHEMA)
         pruned_files = files
         if predicate is not None:

@@ -73,25 +73,25 @@ def column_changes(older: Metadata, newer: Metadata, version: int) -> ColumnChan
     Raises SchemaMismatchError (DELTA_SCHEMA_CHANGED_WITH_VERSION) for a type that was not widened, and for a column
     that became NOT NULL.
     """
-    old, new = _columns(older), _columns(newer)
-    common = [(column, new[path]) for path, column in old.items() if path in new]
-    for was, now in common:
-        if (was.nullable and not now.nullable) or not _is_readable(was.data_type, now.data_type):
+    old_columns, new_columns = _columns(older), _columns(newer)
+    common = [(column, new_columns[path]) for path, column in old_columns.items() if path in new_columns]
+    for old, new in common:
+        if (old.nullable and not new.nullable) or not _is_readable(old.data_type, new.data_type):
             raise SchemaMismatchError(
-                f"Version {version} changed the column {was.name} from {_type_text(was)} to {_type_text(now)}. Rows from before "
+                f"Version {version} changed the column {old.name} from {_type_text(old)} to {_type_text(new)}. Rows from before "
                 "cannot be read so: start again with a new checkpoint, with startingVersion set to the version of the change.",
                 error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",
                 sql_state="KD007",
                 version=version,
-                column=was.name,
+                column=old.name,
             )
-    dropped = [path for path in old if path not in new]
+    dropped = [path for path in old_columns if path not in new_columns]
     # The fields of a dropped column are dropped with it, and not reported.
     return ColumnChanges(
-        tuple((was.name, now.name) for was, now in common if was.path[-1] != now.path[-1]),
-        tuple(old[path].name for path in dropped if old[path].is_named and path[:-1] not in dropped),
-        tuple(
-            (now.name, type_name(was.data_type), type_name(now.data_type)) for was, now in common if _is_leaf_changed(was, now)
+        renamed=tuple((old.name, new.name) for old, new in common if old.path[-1] != new.path[-1]),
+        dropped=tuple(old_columns[path].name for path in dropped if old_columns[path].is_named and path[:-1] not in dropped),
+        widened=tuple(
+            (new.name, type_name(old.data_type), type_name(new.data_type)) for old, new in common if _is_leaf_changed(old, new)
         ),
     )
 

@@ -53,11 +53,11 @@ class SchemaStops:
             self.commit(start)
         return None
 
-    def is_before(self, file: LogFile, start: StreamOffset) -> bool:
+    def must_stop_before(self, file: LogFile, start: StreamOffset) -> bool:
         """Whether the batch after `start` has to end before a commit."""
         # is_passed: the stream has already stopped before this commit (SCHEMA_CHANGE or later), or has read a part of its files.
         is_passed = start.version == file.version and start.index >= SCHEMA_CHANGE and start.index != BEFORE_FIRST
-        return not is_passed and self._tracker.is_change(self._committed.checked(file))
+        return not is_passed and self._tracker.is_change(self._committed.read_checked(file))
 
     def begin_in_batch(self, start: StreamOffset, end: StreamOffset) -> None:
         """Record the schema of a batch that was planned before there was a log of schemas, and that Spark runs again."""

@@ -63,16 +63,16 @@ class SchemaTracker:
         newest = self._log.newest
         if newest is None or newest.version >= commit.version:
             return False
-        return _differs(self.config, commit.protocol, commit.metadata)
+        return _is_relevant_change(self.config, commit.protocol, commit.metadata)
 
     def begin(self, state: TableConfig, version: int) -> None:
         """Record the schema with which the stream begins. state: of `version`.
 
         Raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION) if the stream was created for another schema.
         """
-        is_other = _differs(self.config, state.protocol, state.metadata)
+        is_other_schema = _is_relevant_change(self.config, state.protocol, state.metadata)
         self._record(state, version)
-        if is_other:
+        if is_other_schema:
             self._stop()
 
     def begin_in_batch(self, states: list[tuple[int, TableConfig]], end: int) -> None:
@@ -104,7 +104,7 @@ class SchemaTracker:
         """
         newest = self._log.newest
         assert newest is not None, "a log with entries"
-        if version >= newest.version and _differs(self.config, state.protocol, state.metadata):
+        if version >= newest.version and _is_relevant_change(self.config, state.protocol, state.metadata):
             self._record(state, version, replaces_newest=True)
             self._stop()
 
@@ -173,10 +173,10 @@ def _bare_changes(table: ObjectStore, version: int) -> Iterator[tuple[LogFile, P
 
 def reads_same_rows(first: TableConfig, second: TableConfig) -> bool:
     """Whether a stream reads the same rows with both states of the table, so that it need not stop for the change."""
-    return not _differs(first, second.protocol, second.metadata)
+    return not _is_relevant_change(first, second.protocol, second.metadata)
 
 
-def _differs(config: TableConfig, protocol: Protocol | None, metadata: Metadata | None) -> bool:
+def _is_relevant_change(config: TableConfig, protocol: Protocol | None, metadata: Metadata | None) -> bool:
     """Whether a change of the table's protocol or metadata (None: no change) matters to a stream that reads with `config`."""
     if protocol is not None and protocol != config.protocol:
         return True

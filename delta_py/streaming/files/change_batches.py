@@ -39,7 +39,7 @@ class ChangeReader:
         self._cached_commits: dict[int, tuple[LogFile, CommitFiles]] = {}
         self._times_ms: dict[int, int] = {}
 
-    def of(self, file: LogFile, next_commits: Sequence[LogFile] = ()) -> CommitFiles:
+    def read_changes(self, file: LogFile, next_commits: Sequence[LogFile] = ()) -> CommitFiles:
         """The changes of a commit. next_commits: commits after it, which may be read next. Raises ChangeDataFeedError,
         DeletionVectorError, CorruptTableError."""
         cached = self._cached_commits.get(file.version)

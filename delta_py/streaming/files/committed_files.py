@@ -48,7 +48,7 @@ class CommittedFiles:
         self._tracks_schema = tracks_schema
         self.changes = ChangeReader(store, read_state.config) if options.change_feed else None
 
-    def checked(self, file: LogFile) -> StreamCommit:
+    def read_checked(self, file: LogFile) -> StreamCommit:
         """Read a commit, and check that the stream can read its rows."""
         commit, read_state = self._log.read(file), self._read_state
         if self._tracks_schema:
@@ -60,16 +60,16 @@ class CommittedFiles:
             check_feed(config, commit.version, read_state.root)
         return commit
 
-    def of(self, file: LogFile, next_commits: Sequence[LogFile]) -> VersionFiles:
+    def numbered(self, file: LogFile, next_commits: Sequence[LogFile]) -> VersionFiles:
         """The numbered files of a commit: the added files, or the changes of a change feed. next_commits: some commits after it,
         which may be read next."""
         if self.changes is None:
-            return self._added(file)
-        return self.changes.of(self.checked(file).file, next_commits)
+            return self._added_files(file)
+        return self.changes.read_changes(self.read_checked(file).file, next_commits)
 
-    def _added(self, file: LogFile) -> NumberedFiles:
+    def _added_files(self, file: LogFile) -> NumberedFiles:
         """The files that a commit added and that the stream reads."""
-        commit, rules = self.checked(file), self._options.rules
+        commit, rules = self.read_checked(file), self._options.rules
         check_rows_only_added(commit, rules, self._read_state.root)
         is_skipped = commit.removed_path is not None and rules.skip_change_commits
         return NumberedFiles(commit.files.slice(0, 0) if is_skipped else commit.files, self._choice)
@@ -77,12 +77,12 @@ class CommittedFiles:
     def added_between(self, portions: Portions) -> Iterator[pa.RecordBatch]:
         """The added files to read, in the order of the portions."""
         for file, first_index, stop in portions:
-            yield from self._added(file).batches(first_index, stop)
+            yield from self._added_files(file).batches(first_index, stop)
 
     def changed_between(self, changes: ChangeReader, portions: Portions) -> Iterator[pa.RecordBatch]:
         """The changes to read: PLANNED_CHANGES."""
         pruner = ChangePruner.of(self._read_state.config, self._options.predicate, self._options.scan.timezone)
         for number, (file, first_index, stop) in enumerate(portions):
             next_commits = [next_commit for next_commit, _, _ in portions[number + 1 : number + 1 + READ_AHEAD]]
-            commit = changes.of(self.checked(file).file, next_commits)
+            commit = changes.read_changes(self.read_checked(file).file, next_commits)
             yield from commit.batches(first_index, stop, pruner, self._options.exclude)

@@ -43,18 +43,18 @@ class InitialFiles:
 
         Raises LogFileNotFoundError (DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE)."""
         if self._sorted is None or self._sorted[0] != version:
-            self._sorted = version, self._ordered(self._log.state_at(version))
+            self._sorted = version, self._sort_files(self._log.state_at(version))
         return self._sorted[1]
 
     def numbered(self, version: int) -> NumberedFiles:
         """The ordered files of a version with their indexes."""
         return NumberedFiles(self.files_at(version), self._choice)
 
-    def forget(self) -> None:
+    def release(self) -> None:
         """Release the files, because the stream has read them."""
         self._sorted = None
 
-    def _ordered(self, snapshot: Snapshot) -> pa.Table:
+    def _sort_files(self, snapshot: Snapshot) -> pa.Table:
         """The snapshot's files in the order in which the stream reads them: by event time, or by age."""
         with_stats = self._choice.needs_stats
         if self._event_time is not None:
@@ -72,7 +72,7 @@ class InitialFiles:
         last_index = None if index is None else self._event_time.end_of_ties(files, index)
         return None if last_index == files.num_rows - 1 else last_index
 
-    def between(self, start: StreamOffset, end: StreamOffset) -> tuple[list[pa.RecordBatch], Expression | None]:
+    def files_of_batch(self, start: StreamOffset, end: StreamOffset) -> tuple[list[pa.RecordBatch], Expression | None]:
         """The files that a batch reads, and which of their rows belong to it (None: all). start: initial, exclusive."""
         files, first_index = self.files_at(start.version), start.next_index
         stop = end.next_index if end.is_initial else files.num_rows
