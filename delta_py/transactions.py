@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from delta_py.commit.group import GroupTable, commit_group, unidentified_tables
+from delta_py.commit.group import GroupTable, commit_group, unidentified_tables_error
 from delta_py.commit.prepared import ReadSet, combine_matches
 from delta_py.commit.proposed_form import reads_from_json
 from delta_py.commit.transaction import Transaction
@@ -144,7 +144,7 @@ class DeltaTransaction:
             held_reads = ledger.held_reads(transaction.identity) if self._is_serializable else {}
             # Reads of a table that is not part of this transaction cannot be checked for conflicts.
             if unopened_tables := held_reads.keys() - self._paths.keys():
-                raise unidentified_tables(transaction.identity, "read", unopened_tables)
+                raise unidentified_tables_error(transaction.identity, "read", unopened_tables)
             tables = {place: self._group_table(place, transaction, held_reads.get(place, [])) for place in self._paths}
             coordinated = {place: table for place, table in tables.items() if table is not None}
             versions = commit_group(ledger, transaction.identity, coordinated, token=token)

@@ -252,9 +252,9 @@ class _LogBefore:
 def _first_fault(keys: Iterable[str] | pa.Array, checkpoint_keys: pa.ChunkedArray, *, is_present: bool, text: str) -> str | None:
     """The message for the first of the keys that the checkpoint has (is_present) or lacks (not is_present); None if there is no
     such key. text: the message, with {} for the key's path."""
-    listed = pa.array(keys, pa.large_string())
-    place = pc.is_in(listed, checkpoint_keys).index(is_present).as_py()
-    return None if place < 0 else text.format(repr(path_of(listed[place].as_py())))
+    key_array = pa.array(keys, pa.large_string())
+    position = pc.is_in(key_array, checkpoint_keys).index(is_present).as_py()
+    return None if position < 0 else text.format(repr(path_of(key_array[position].as_py())))
 
 
 def _compared_fields(metadata: Metadata) -> tuple[object, ...]:

@@ -137,9 +137,9 @@ def _has_required_form(part: ParquetPart, shape: RowShape) -> bool:
     """Whether the adds have the fields that we would write, with the same types of statistics and typed partition values."""
     existing_types = {f.name: f.type for f in part.schema.field("add").type}
     required_types = {f.name: f.type for f in shape.add_type}
-    parsed = ("stats_parsed", "partitionValues_parsed")
+    struct_columns = ("stats_parsed", "partitionValues_parsed")
     return existing_types.keys() == required_types.keys() and all(
-        existing_types.get(name) == required_types.get(name) for name in parsed
+        existing_types.get(name) == required_types.get(name) for name in struct_columns
     )
 
 

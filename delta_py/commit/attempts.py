@@ -91,7 +91,7 @@ class Attempts:
                 outcome = writer.put_commit(prepared.version, actions, partial(to_json, prepared))
             except DeltaError as error:
                 if unknown_count:  # an earlier attempt at this version may still appear
-                    raise unknown_outcome(self.store, prepared) from error
+                    raise unknown_outcome_error(self.store, prepared) from error
                 raise
             winners = [] if outcome is Outcome.WON else self._winners(prepared)
             # If the first winner has our own txnId, an earlier attempt has succeeded, although its confirmation was lost.
@@ -104,8 +104,8 @@ class Attempts:
             # No commit of this version can be read: neither ours nor another one.
             unknown_count += 1
             if unknown_count >= self.policy.unsettled_attempts:
-                raise unknown_outcome(self.store, prepared)
-        raise too_many_attempts(self.policy.conflict_attempts, prepared)
+                raise unknown_outcome_error(self.store, prepared)
+        raise too_many_attempts_error(self.policy.conflict_attempts, prepared)
 
     def rebase_on(self, prepared: PreparedCommit, winners: list[WinningCommit], new_paths: list[str]) -> PreparedCommit:
         """Rebase our commit on the winners: the commits of other writers that took the versions which we tried. Raises as rebase.
@@ -150,7 +150,7 @@ def read_winning_commit(store: ObjectStore, version: int) -> WinningCommit:
         ) from error
 
 
-def unknown_outcome(store: ObjectStore, prepared: PreparedCommit) -> CommitOutcomeUnknownError:
+def unknown_outcome_error(store: ObjectStore, prepared: PreparedCommit) -> CommitOutcomeUnknownError:
     """The error for a commit that may or may not have become a version."""
     return CommitOutcomeUnknownError(
         f"The store neither confirmed nor refused version {prepared.version} of the table at {store.root}, and does not "
@@ -161,7 +161,7 @@ def unknown_outcome(store: ObjectStore, prepared: PreparedCommit) -> CommitOutco
     )
 
 
-def too_many_attempts(attempts: int, prepared: PreparedCommit) -> ConcurrentWriteException:
+def too_many_attempts_error(attempts: int, prepared: PreparedCommit) -> ConcurrentWriteException:
     """The error for a commit that lost every race. attempts: how many versions were tried."""
     return ConcurrentWriteException(
         f"{attempts} versions were tried up to {prepared.version - 1}; other writers took each of them. "

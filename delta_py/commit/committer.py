@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import takewhile
 
-from delta_py.commit.attempts import Attempts, read_winning_commit, too_many_attempts, unknown_outcome
+from delta_py.commit.attempts import Attempts, read_winning_commit, too_many_attempts_error, unknown_outcome_error
 from delta_py.commit.prepared import PreparedCommit, WinningCommit
 from delta_py.coordinator.ledger import (
     CoordinatorContendedError,
@@ -196,7 +196,7 @@ class _Committer:
         versions = range(waiting.prepared.version, self._newest + 1)
         try:
             if waiting.rounds > waiting.attempts.policy.conflict_attempts:
-                raise too_many_attempts(waiting.rounds - 1, waiting.prepared)
+                raise too_many_attempts_error(waiting.rounds - 1, waiting.prepared)
             winners = [self._load_winner(waiting, version) for version in versions]
             if winners:
                 waiting.prepared = waiting.attempts.rebase_on(waiting.prepared, winners, waiting.new_paths)
@@ -382,7 +382,7 @@ def _leave_in_doubt(placed: Sequence[_PlacedCommit]) -> None:
     """Settle the commits with CommitOutcomeUnknownError. Their staged files stay, because the ledger may have ratified them."""
     for placed_commit in placed:
         if not placed_commit.waiting.is_settled:
-            placed_commit.waiting.fail(unknown_outcome(placed_commit.waiting.attempts.store, placed_commit.prepared))
+            placed_commit.waiting.fail(unknown_outcome_error(placed_commit.waiting.attempts.store, placed_commit.prepared))
 
 
 @lru_cache(maxsize=1024)  # of the tables to which this process has committed last: each has one committer

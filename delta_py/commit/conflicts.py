@@ -94,9 +94,9 @@ def _check_table(ours: PreparedCommit, winner: WinningCommit) -> None:
     next.
     """
     if ours.next_version_only and ours.read_version != NEW_TABLE:  # a new table has a better message, below
-        raise _conflict(ConcurrentWriteException, ours, winner, "took the version that this one names")
+        raise _conflict_error(ConcurrentWriteException, ours, winner, "took the version that this one names")
     if ours.read_version == NEW_TABLE:
-        raise _conflict(
+        raise _conflict_error(
             ProtocolChangedException,
             ours,
             winner,
@@ -104,10 +104,10 @@ def _check_table(ours: PreparedCommit, winner: WinningCommit) -> None:
             "Append to it, or choose another path.",
         )
     if winner.protocol is not None:
-        raise _conflict(ProtocolChangedException, ours, winner, "changed the table's protocol")
+        raise _conflict_error(ProtocolChangedException, ours, winner, "changed the table's protocol")
     # A change of identity columns' marks alone does not concern a commit that leaves the metadata unchanged.
     if winner.metadata is not None and not (winner.only_identity and ours.metadata is None):
-        raise _conflict(MetadataChangedException, ours, winner, "changed the table's metadata")
+        raise _conflict_error(MetadataChangedException, ours, winner, "changed the table's metadata")
 
 
 def _check_ids_and_domains(ours: PreparedCommit, winner: WinningCommit) -> None:
@@ -117,7 +117,7 @@ def _check_ids_and_domains(ours: PreparedCommit, winner: WinningCommit) -> None:
     shared = winner.app_ids & (ours.reads.app_ids | {transaction.app_id for transaction in ours.transactions})
     if shared:
         what = f"recorded a transaction of the application {sorted(shared)[0]}, as this one does"
-        raise _conflict(
+        raise _conflict_error(
             ConcurrentTransactionException,
             ours,
             winner,
@@ -131,7 +131,7 @@ def _check_ids_and_domains(ours: PreparedCommit, winner: WinningCommit) -> None:
         domains = winner.domains.keys() - {ROW_TRACKING_DOMAIN}
         what = "which may describe files that this one replaces"
     if domains:
-        raise _conflict(
+        raise _conflict_error(
             ConcurrentWriteException,
             ours,
             winner,
@@ -147,21 +147,21 @@ def _check_removed(ours: PreparedCommit, winner: WinningCommit, exempt_paths: Se
     after we read the table.
     """
     removes = [remove for remove in winner.removes if remove.path not in exempt_paths]
-    removed = {remove.path for remove in removes}
-    removed_by_both = removed & {remove.path for remove in ours.removes}
-    if removed_by_both:
-        raise _conflict(
+    removed_paths = {remove.path for remove in removes}
+    paths_removed_by_both = removed_paths & {remove.path for remove in ours.removes}
+    if paths_removed_by_both:
+        raise _conflict_error(
             ConcurrentDeleteDeleteException,
             ours,
             winner,
-            f"removed {_files_text(removed_by_both)}, which this one removes or changes too",
+            f"removed {_files_text(paths_removed_by_both)}, which this one removes or changes too",
         )
-    removed_but_read = removed & ours.reads.paths
+    paths_removed_but_read = removed_paths & ours.reads.paths
     if ours.reads.all_rows:  # then each file whose rows were deleted was read
-        removed_but_read |= {remove.path for remove in removes if remove.data_change}
-    if removed_but_read:
-        raise _conflict(
-            ConcurrentDeleteReadException, ours, winner, f"removed {_files_text(removed_but_read)}, which this one has read"
+        paths_removed_but_read |= {remove.path for remove in removes if remove.data_change}
+    if paths_removed_but_read:
+        raise _conflict_error(
+            ConcurrentDeleteReadException, ours, winner, f"removed {_files_text(paths_removed_but_read)}, which this one has read"
         )
 
 
@@ -174,7 +174,7 @@ def _check_added(ours: PreparedCommit, winner: WinningCommit, shared: Set[str]) 
     """
     if ours.reads.all_files and winner.adds:
         what = f"added {_files_text({add.path for add in winner.adds})}, and this one must rewrite every file of the table"
-        raise _conflict(ConcurrentAppendException, ours, winner, what)
+        raise _conflict_error(ConcurrentAppendException, ours, winner, what)
     level = IsolationLevel.SERIALIZABLE if ours.metadata is not None else ours.isolation
     if ours.reads.may_match is None or level is IsolationLevel.SNAPSHOT_ISOLATION:
         return
@@ -190,7 +190,7 @@ def _check_added(ours: PreparedCommit, winner: WinningCommit, shared: Set[str]) 
         remedy = "As it changes the table's metadata too, no isolation level lets it pass."
     values = ", ".join(f"{name}={value}" for name, value in matching_adds[0].partition_values.items())
     where = f" to partition [{values}]" if values else ""
-    raise _conflict(
+    raise _conflict_error(
         ConcurrentAppendException,
         ours,
         winner,
@@ -206,7 +206,7 @@ def _files_text(paths: Iterable[str]) -> str:
     return f"{first} and {len(more_paths)} more files" if more_paths else f"the file {first}"
 
 
-def _conflict(
+def _conflict_error(
     kind: type[DeltaConcurrentModificationException],
     ours: PreparedCommit,
     winner: WinningCommit,
@@ -274,16 +274,16 @@ def merged_rows(commit: PreparedCommit, file: SharedFile, before: BitMap64, thei
     """
     if not before <= theirs:
         what = f"gave back {len(before - theirs)} rows of the file {file.path}, which this one has read"
-        raise shared_conflict(commit, file, what)
+        raise shared_conflict_error(commit, file, what)
     newly_deleted = BitMap64() if ours is None else ours - before
     deleted_by_both = newly_deleted & theirs
     if deleted_by_both:
         what = f"took {len(deleted_by_both)} rows out of the file {file.path} that this one deletes or changes too"
-        raise shared_conflict(commit, file, what)
+        raise shared_conflict_error(commit, file, what)
     return theirs | newly_deleted
 
 
-def shared_conflict(commit: PreparedCommit, file: SharedFile, what: str) -> DeltaConcurrentModificationException:
+def shared_conflict_error(commit: PreparedCommit, file: SharedFile, what: str) -> DeltaConcurrentModificationException:
     """The conflict over a shared file. what: what the winner did, as in `took 2 rows out of ...`."""
     kind = ConcurrentDeleteReadException if file.ours is None else ConcurrentDeleteDeleteException
-    return _conflict(kind, commit, file.winner, what)
+    return _conflict_error(kind, commit, file.winner, what)

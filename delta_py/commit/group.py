@@ -109,7 +109,7 @@ class _TriedTable:
         assert coordinated.transaction is None
         tail = coordinated.tail()
         if tail is None:
-            raise _forgotten_table(coordinated)
+            raise _forgotten_table_error(coordinated)
         if not self.table_ids <= {tail.table_id}:
             raise replaced(store.root, "the transaction has read or written it")
         # Earlier attempts have already read the first of the winners.
@@ -167,7 +167,7 @@ def commit_group(
     for proposal in proposed:
         by_place.setdefault(proposal.commit.table, []).append(proposal)
     if unknown_places := by_place.keys() - tables.keys():
-        raise unidentified_tables(transaction, "changed", unknown_places)
+        raise unidentified_tables_error(transaction, "changed", unknown_places)
     tried_by_place: dict[str, _TriedTable] = {}
     _run_for_tables(
         [partial(_add_tried_table, tried_by_place, place, table, by_place.get(place, ())) for place, table in tables.items()],
@@ -214,7 +214,7 @@ def commit_group(
     )
 
 
-def unidentified_tables(transaction: str, what: str, places: Iterable[str]) -> UnsupportedOperationError:
+def unidentified_tables_error(transaction: str, what: str, places: Iterable[str]) -> UnsupportedOperationError:
     """The error for tables that the transaction did not open by their paths. what: what the transaction did to them, `read` or
     `changed`."""
     return UnsupportedOperationError(
@@ -224,7 +224,7 @@ def unidentified_tables(transaction: str, what: str, places: Iterable[str]) -> U
     )
 
 
-def _forgotten_table(coordinated: CoordinatedStore) -> UnsupportedOperationError:
+def _forgotten_table_error(coordinated: CoordinatedStore) -> UnsupportedOperationError:
     """The error for a table that the ledger has forgotten since the transaction began."""
     return UnsupportedOperationError(
         f"The coordinator {coordinated.ledger.shown} does not know the table at {coordinated.root} any more, which the "
@@ -360,9 +360,9 @@ def _was_ratified(ledger: Ledger, transaction: str, tables: Mapping[str, GroupTa
         state = ledger.state_of(transaction)
         was_ratified = _is_in_log(placed) if state is None else state == "committed"
     except (DeltaError, OSError) as error:
-        raise _unknown_outcome(ledger, transaction) from error
+        raise _unknown_outcome_error(ledger, transaction) from error
     if was_ratified is None:
-        raise _unknown_outcome(ledger, transaction)
+        raise _unknown_outcome_error(ledger, transaction)
     for draft in drafts:
         named_coordination(tables[draft.commit.table].store).drop_staged(draft.commit)
     return was_ratified
@@ -385,7 +385,7 @@ def _is_in_log(placed: Sequence[_PlacedTable]) -> bool | None:
     return first_table.store.read(f"{LOG_DIRECTORY}/{commit_file_name(staged.version)}") == data  # it is published
 
 
-def _unknown_outcome(ledger: Ledger, transaction: str) -> CommitOutcomeUnknownError:
+def _unknown_outcome_error(ledger: Ledger, transaction: str) -> CommitOutcomeUnknownError:
     """The error for a transaction that may or may not be committed."""
     return CommitOutcomeUnknownError(
         f"The coordinator {ledger.shown} neither confirmed nor refused the transaction {transaction}. It may stand, in all "

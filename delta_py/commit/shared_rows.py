@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyroaring import BitMap64
 
-from delta_py.commit.conflicts import merged_rows, shared_conflict
+from delta_py.commit.conflicts import merged_rows, shared_conflict_error
 from delta_py.commit.prepared import PreparedCommit, SharedFile, num_records
 from delta_py.errors import DeletionVectorError, DeltaError, StorageError
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, dv_file_bytes, read_deletion_vector
@@ -65,7 +65,7 @@ def _merge_rows(store: ObjectStore, commit: PreparedCommit, file: SharedFile) ->
             f"took rows out of the file {file.path}, which this one has read or changes too, and it cannot be told whether they "
             f"are the same: a deletion vector cannot be read ({error})"
         )
-        raise shared_conflict(commit, file, what) from error
+        raise shared_conflict_error(commit, file, what) from error
     return merged_rows(commit, file, rows_before, theirs, None if ours is None else our_rows)
 
 

@@ -55,13 +55,13 @@ def refuse_forbidden(store: ObjectStore, maintenance: Maintenance, statement: st
     happen.
     """
     if is_forbidden(store, maintenance):
-        raise _forbidden(f"{statement} the table at {store.root} is not supported: its catalog does this. {consequence}")
+        raise _forbidden_error(f"{statement} the table at {store.root} is not supported: its catalog does this. {consequence}")
 
 
 def refuse_drop(store: ObjectStore, feature: str) -> None:
     """Raises UnsupportedOperationError if a catalog manages the table and demands the feature."""
     if feature in _CANNOT_BE_DROPPED and is_managed_by_catalog(store):
-        raise _forbidden(
+        raise _forbidden_error(
             f"The feature {feature} of the table at {store.root} cannot be dropped: the table's catalog demands it. Nothing was "
             "changed."
         )
@@ -87,11 +87,11 @@ def check_contract(store: ObjectStore, current_config: TableConfig, new_config: 
     demanded = demanded_properties(store, current_config)
     lost_requirements += [f"{name}={value}" for name, value in demanded.items() if new_config.properties.get(name) != value]
     if lost_requirements:
-        raise _forbidden(
+        raise _forbidden_error(
             f"The table at {store.root} must keep {', '.join(lost_requirements)}, which its catalog demands. Nothing was "
             "changed. Leave them as they are."
         )
 
 
-def _forbidden(message: str) -> UnsupportedOperationError:
+def _forbidden_error(message: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(message, error_class="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION", sql_state="0AKDC")

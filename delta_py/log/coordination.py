@@ -62,7 +62,7 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
     # Without IDENTITY_PROPERTY, the table's id in Unity Catalog is the identity.
     identity = config.properties.get(IDENTITY_PROPERTY, catalog_id)
     if identity is not None and identity == catalog_id and (store_of_ledger is None or store_of_ledger.id_property is None):
-        raise _blocked(store, "It is managed by Unity Catalog: open it by its name, unity://host/catalog.schema.table.")
+        raise _blocked_error(store, "It is managed by Unity Catalog: open it by its name, unity://host/catalog.schema.table.")
     if identity is None:
         raise UnsupportedTableFeatureError(
             f"The table at {store.root} is managed by a catalog (feature {FEATURE}), and does not name a coordinator from which "
@@ -73,9 +73,11 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
             features=[FEATURE],
         )
     if store_of_ledger is None:
-        raise _blocked(store, f"No coordinator was named: {_HOW_TO_NAME_COORDINATOR}.")
+        raise _blocked_error(store, f"No coordinator was named: {_HOW_TO_NAME_COORDINATOR}.")
     if store_of_ledger.ledger.identity != identity:
-        raise _blocked(store, f"{store_of_ledger.ledger.shown} is another one. Name the ledger whose identity is {identity}.")
+        raise _blocked_error(
+            store, f"{store_of_ledger.ledger.shown} is another one. Name the ledger whose identity is {identity}."
+        )
     return store_of_ledger
 
 
@@ -214,7 +216,7 @@ def _leave_ledger(coordinated: CoordinatedStore, tail: Tail, version: int) -> bo
     return coordinated.ledger.forget(coordinated.place, version)
 
 
-def _blocked(store: ObjectStore, why: str) -> UnsupportedOperationError:
+def _blocked_error(store: ObjectStore, why: str) -> UnsupportedOperationError:
     """The error for a table that is not opened through its coordinator. why: the middle sentence of the message."""
     return UnsupportedOperationError(
         f"A coordinator has the commits of the table at {store.root}. {why} Nothing was read or written.",

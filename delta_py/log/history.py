@@ -134,14 +134,16 @@ def _in_commit_timestamp(reader: CommitReader, commit: LogFile) -> int:
     """The in-commit timestamp in ms since 1970. Raises CorruptTableError if the commit has none."""
     info = _commit_info(reader, commit)
     if info is None:
-        raise _missing_timestamp(commit, "has no commitInfo action", "DELTA_MISSING_COMMIT_INFO")
+        raise _missing_timestamp_error(commit, "has no commitInfo action", "DELTA_MISSING_COMMIT_INFO")
     timestamp_ms = info.in_commit_timestamp_ms
     if timestamp_ms is None:
-        raise _missing_timestamp(commit, "has no inCommitTimestamp in its commitInfo action", "DELTA_MISSING_COMMIT_TIMESTAMP")
+        raise _missing_timestamp_error(
+            commit, "has no inCommitTimestamp in its commitInfo action", "DELTA_MISSING_COMMIT_TIMESTAMP"
+        )
     return timestamp_ms
 
 
-def _missing_timestamp(commit: LogFile, fault: str, condition: str) -> CorruptTableError:
+def _missing_timestamp_error(commit: LogFile, fault: str, condition: str) -> CorruptTableError:
     return CorruptTableError(
         f"{commit.path} {fault}, though the table has in-commit timestamps: when it was committed is unknown. The commit was "
         "written by a writer that broke the protocol.",
@@ -187,9 +189,9 @@ def version_at_timestamp(
     commit = newest_commit_at(store, commits, timestamp_ms, config)
     newest = CommitTime(commits[-1].version, commit_timestamp(store, commits[-1], config))
     if commit.timestamp_ms > timestamp_ms and not or_earliest:  # the first commit, because all commits are after the time
-        raise _too_early(store, timestamp_ms, commit)
+        raise _too_early_error(store, timestamp_ms, commit)
     if commit.version == newest.version and commit.timestamp_ms < timestamp_ms and not or_last:
-        raise _too_late(store, timestamp_ms, commit)
+        raise _too_late_error(store, timestamp_ms, commit)
     return commit.version
 
 
@@ -227,7 +229,7 @@ def _last_at_or_before(commits: Sequence[LogFile], time_of: Callable[[LogFile], 
     return CommitTime(commits[position].version, time_of(commits[position]))
 
 
-def _too_early(store: ObjectStore, timestamp_ms: int, earliest: CommitTime) -> TimestampOutOfRangeError:
+def _too_early_error(store: ObjectStore, timestamp_ms: int, earliest: CommitTime) -> TimestampOutOfRangeError:
     return TimestampOutOfRangeError(
         f"The time {time_text(timestamp_ms)} is before the earliest version of the table at {store.root} that can be read: "
         f"version {earliest.version} of {time_text(earliest.timestamp_ms)}. Use a time at or after it.",
@@ -238,7 +240,7 @@ def _too_early(store: ObjectStore, timestamp_ms: int, earliest: CommitTime) -> T
     )
 
 
-def _too_late(store: ObjectStore, timestamp_ms: int, latest: CommitTime) -> TimestampOutOfRangeError:
+def _too_late_error(store: ObjectStore, timestamp_ms: int, latest: CommitTime) -> TimestampOutOfRangeError:
     return TimestampOutOfRangeError(
         f"The time {time_text(timestamp_ms)} is after the latest version of the table at {store.root}: version "
         f"{latest.version} of {time_text(latest.timestamp_ms)}. Use a time at or before it.",
@@ -281,8 +283,8 @@ def commit_infos(store: ObjectStore, limit: int | None = None) -> list[tuple[int
     commitInfo has an empty one. Raises as `history`."""
     _, newest = available_versions(store)
     reader, commits = CommitReader(store), list_commits(store, 0, newest)
-    chosen = reversed(commits if limit is None else commits[max(0, len(commits) - limit) :])
-    infos = ((commit.version, _commit_info(reader, commit)) for commit in chosen)
+    newest_first = reversed(commits if limit is None else commits[max(0, len(commits) - limit) :])
+    infos = ((commit.version, _commit_info(reader, commit)) for commit in newest_first)
     return [(version, {} if info is None else info.values) for version, info in infos]
 
 

@@ -130,7 +130,7 @@ def read_deletion_vector(store: ReadsRanges, descriptor: DeletionVectorDescripto
     if path is None:
         data = z85_decode(descriptor.path_or_inline_dv)
         if not 0 <= len(data) - descriptor.size_in_bytes < 4:  # up to three bytes of padding
-            raise _size_mismatch(descriptor, len(data))
+            raise _size_mismatch_error(descriptor, len(data))
         data = data[: descriptor.size_in_bytes]
     else:
         data = _read_framed(store, path, descriptor)
@@ -169,7 +169,7 @@ def _read_framed(store: ReadsRanges, path: str, descriptor: DeletionVectorDescri
     framed = block[offset - start :]
     stored_size = struct.unpack_from(">i", framed)[0] if len(framed) >= 4 else -1
     if stored_size != descriptor.size_in_bytes or len(framed) != framed_size:
-        raise _size_mismatch(descriptor, stored_size if len(framed) == framed_size else max(len(framed) - _FRAME_BYTES, 0))
+        raise _size_mismatch_error(descriptor, stored_size if len(framed) == framed_size else max(len(framed) - _FRAME_BYTES, 0))
     data = framed[4:-4]
     stored_sum, actual_sum = struct.unpack_from(">I", framed, len(framed) - 4)[0], zlib.crc32(data)
     if stored_sum != actual_sum:
@@ -188,7 +188,7 @@ def _place_text(descriptor: DeletionVectorDescriptor) -> str:
     return "in the log (inline)" if path is None else f"at byte {descriptor.offset} of {path}"
 
 
-def _size_mismatch(descriptor: DeletionVectorDescriptor, actual_bytes: int) -> DeletionVectorError:
+def _size_mismatch_error(descriptor: DeletionVectorDescriptor, actual_bytes: int) -> DeletionVectorError:
     """The error for a vector whose data has another size than its descriptor says."""
     return DeletionVectorError(
         f"The deletion vector {_place_text(descriptor)} has {actual_bytes} bytes, but the log says {descriptor.size_in_bytes}. "

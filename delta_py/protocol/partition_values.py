@@ -132,7 +132,7 @@ def _parse_distinct(texts: pa.StringArray, data_type: DataType, timezone: str) -
             return _parse_timestamps(texts, target, timezone)
         case PrimitiveType("void"):
             return pa.nulls(len(texts))
-    raise _cannot_partition(data_type)
+    raise _cannot_partition_error(data_type)
 
 
 def _parse_texts(texts: pa.StringArray, parse: Callable[[str], Any], target: pa.DataType) -> pa.Array:
@@ -311,7 +311,7 @@ def format_partition_value(value: Any, data_type: DataType) -> str | None:
             return _timestamp_text((_in_utc(value) - _EPOCH) // _MICROSECOND)
         case PrimitiveType("timestamp_ntz"):
             return _wall_clock_text((value.replace(tzinfo=None) - _EPOCH) // _MICROSECOND)
-    raise _cannot_partition(data_type)
+    raise _cannot_partition_error(data_type)
 
 
 def format_partition_values(values: pa.Array, data_type: DataType) -> list[str | None]:
@@ -394,7 +394,7 @@ def _float_text(value: np.floating[Any]) -> str:
     return f"{mantissa}E{int(exponent)}"
 
 
-def _cannot_partition(data_type: DataType) -> UnsupportedOperationError:
+def _cannot_partition_error(data_type: DataType) -> UnsupportedOperationError:
     """The error for a type that partition columns cannot have."""
     name = type_name(data_type)
     return UnsupportedOperationError(f"A column of type {name} cannot partition a table.", type=name)

@@ -33,12 +33,12 @@ def lag_after(offset: StreamOffset, log: StreamLog, initial: InitialFiles) -> La
         file_count, size_bytes = remaining_files.num_rows, pc.sum(remaining_files["size"]).as_py() or 0
         version, first = version + 1, 0
     commits = log.commits_from(version, version + _LAG_COMMITS)  # one more than are read: it shows whether there are more
-    # counted: commits whose files were added up. enough: the number of files at which the measurement ends.
-    counted, enough = 0, file_count + _LAG_FILES
+    # counted_commits: those whose files were added up. enough_files: the number of files at which the measurement ends.
+    counted_commits, enough_files = 0, file_count + _LAG_FILES
     for commit in commits[:_LAG_COMMITS]:
-        if file_count >= enough:
+        if file_count >= enough_files:
             break
         added = log.read(commit).files.slice(first if commit.version == version else 0)
         file_count, size_bytes = file_count + added.num_rows, size_bytes + (pc.sum(added["size"]).as_py() or 0)
-        counted += 1
-    return Lag(file_count, size_bytes, len(commits), counted < len(commits))
+        counted_commits += 1
+    return Lag(file_count, size_bytes, len(commits), counted_commits < len(commits))

@@ -111,7 +111,7 @@ class StreamOffset:
         """The inverse of to_json. value: from the checkpoint; unknown fields are ignored. Raises InvalidOptionError
         (DELTA_INVALID_SOURCE_OFFSET_FORMAT, DELTA_INVALID_SOURCE_VERSION)."""
         if not isinstance(value, Mapping):
-            raise _unreadable(value)
+            raise _unreadable_error(value)
         form = value.get("sourceVersion")
         if type(form) is int and form not in (_FORM, _FORM_WITH_SCHEMA_LOG, _FORM_BY_TIME):
             raise InvalidOptionError(
@@ -125,7 +125,7 @@ class StreamOffset:
         order = value.get("eventTimeColumn")
         types = [type(item) for item in (form, *fields)]
         if types != [int, str, int, int, bool] or isinstance(order, str) != (form == _FORM_BY_TIME):
-            raise _unreadable(value)
+            raise _unreadable_error(value)
         offset = cls(*fields, order=order, begins=value.get("begins") is True, began=_read_begin(value))  # type: ignore[arg-type]
         next_version = value.get("goesOnWithVersion")
         if type(next_version) is int and next_version > offset.version:
@@ -134,7 +134,7 @@ class StreamOffset:
         if form == _FORM_WITH_SCHEMA_LOG and offset.index == _BEFORE_FIRST_WITH_SCHEMA_LOG:
             offset = replace(offset, index=BEFORE_FIRST)
         if not offset._is_possible():
-            raise _unreadable(value)
+            raise _unreadable_error(value)
         return offset
 
     def _is_possible(self) -> bool:
@@ -150,7 +150,7 @@ def _read_begin(value: Mapping[str, Any]) -> tuple[int, bool] | None:
     return (version, is_initial) if type(version) is int and type(is_initial) is bool else None
 
 
-def _unreadable(value: object) -> InvalidOptionError:
+def _unreadable_error(value: object) -> InvalidOptionError:
     """The error for an offset in a checkpoint that has no valid form."""
     return InvalidOptionError(
         f"The stream's checkpoint has an offset that cannot be read: {shown(value)}. It was changed or is damaged: restore the "

@@ -109,15 +109,15 @@ def _with_listed_times(infos: Mapping[str, ObjectInfo], commits: CommitReader) -
     enough, because a checkpoint that replaced another may name sidecars of the same names, sizes and times. A sidecar that is not
     listed gets the time 0, with which the cache does not keep it. If the directory cannot be listed, this holds for all sidecars.
     """
-    objects, listed = commits.objects, dict[str, ObjectInfo]()
+    objects, listed_infos = commits.objects, dict[str, ObjectInfo]()
     if infos and (objects.has_cache or not objects.store.is_remote):
         first = min(infos).rpartition("/")[2]
         try:
-            listed = {info.path: info for info in objects.store.list_from(SIDECAR_DIRECTORY, first) if info.path in infos}
+            listed_infos = {info.path: info for info in objects.store.list_from(SIDECAR_DIRECTORY, first) if info.path in infos}
         except (StorageError, OSError) as error:
             _log.debug("the sidecars of %s are not cached: %s", objects.store.root, error)
     unlisted = {path: replace(info, modification_time_ms=0) for path, info in infos.items()}
-    return [replace(listed.get(path, info), size_bytes=info.size_bytes) for path, info in unlisted.items()]
+    return [replace(listed_infos.get(path, info), size_bytes=info.size_bytes) for path, info in unlisted.items()]
 
 
 def _open_sidecar(info: ObjectInfo, commits: CommitReader) -> ParquetPart:

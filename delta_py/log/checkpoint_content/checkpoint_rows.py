@@ -267,8 +267,8 @@ def _has_all_stats(struct: pa.StructArray, json: pa.Array | None, shape: RowShap
     if struct.type != shape.stats_type:
         return False
     # A struct without a number of rows has no statistics.
-    lacking = pc.is_null(pc.struct_field(struct, "numRecords"))
-    return json is None or not pc.any(pc.and_(lacking, pc.is_valid(json))).as_py()
+    has_no_struct_stats = pc.is_null(pc.struct_field(struct, "numRecords"))
+    return json is None or not pc.any(pc.and_(has_no_struct_stats, pc.is_valid(json))).as_py()
 
 
 def _typed_partition_values(values: pa.MapArray, partitions: Mapping[str, DataType]) -> pa.StructArray:

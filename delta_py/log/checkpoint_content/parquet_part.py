@@ -118,8 +118,8 @@ class ParquetPart:
         rows: list[dict[str, Any]] = []
         for batch in self._batches([action], groups):
             struct = batch.column(0)
-            chosen = struct.filter(pc.is_valid(children(struct)[_KEY_LEAVES[action]]))
-            rows.extend(_as_commit_json(row, struct.type) for row in chosen.to_pylist())
+            action_rows = struct.filter(pc.is_valid(children(struct)[_KEY_LEAVES[action]]))
+            rows.extend(_as_commit_json(row, struct.type) for row in action_rows.to_pylist())
         return rows
 
     def files(self, requested_stats: RequestedStats) -> Iterator[RawFiles]:
@@ -174,8 +174,8 @@ class ParquetPart:
             length = int.from_bytes(self._source.read_at(4, self.size_bytes - 8), "little")
             footer = self._source.read_at(length, self.size_bytes - 8 - length)
             content = b"" if is_listed_well else digest_of(self._store, [info])
-        listed = (self._store.root, self.path, self.size_bytes, info.modification_time_ms, info.etag, info.file_id)
-        return hashlib.sha256(repr(listed).encode() + content + footer).digest()
+        listing_facts = (self._store.root, self.path, self.size_bytes, info.modification_time_ms, info.etag, info.file_id)
+        return hashlib.sha256(repr(listing_facts).encode() + content + footer).digest()
 
     def has_leaf(self, action: str, leaf: str) -> bool:
         return action in self.schema.names and self.schema.field(action).type.get_field_index(leaf) >= 0
@@ -184,8 +184,8 @@ class ParquetPart:
         """The rows of `add` or `remove`, batch by batch, as columns by name. leaves: the fields of the action to read, with
         `path`. size: the number of rows of a batch."""
         for rows in self.raw_columns(action, leaves, size):
-            chosen = rows["path"].is_valid()
-            yield rows if chosen.false_count == 0 else {name: array.filter(chosen) for name, array in rows.items()}
+            is_action = rows["path"].is_valid()
+            yield rows if is_action.false_count == 0 else {name: array.filter(is_action) for name, array in rows.items()}
 
     def raw_columns(self, action: str, leaves: list[str], size: int) -> Iterator[dict[str, pa.Array]]:
         """As `columns`, but with a row for each row of the file. The rows of other actions are null."""
@@ -288,8 +288,8 @@ def _with_zone(f: pa.Field, path: str, int96_leaves: Collection[str]) -> pa.Fiel
 
 def sum_if_known(counts: Iterable[int | None]) -> int | None:
     """The sum of the counts; None if any count is unknown (None)."""
-    listed = list(counts)
-    return None if None in listed else sum(count for count in listed if count is not None)
+    all_counts = list(counts)
+    return None if None in all_counts else sum(count for count in all_counts if count is not None)
 
 
 def _as_commit_json(value: Any, kind: pa.DataType) -> Any:
@@ -372,8 +372,8 @@ def _parsed_columns(
 
 def _json_says_more(part: ParquetPart) -> bool:
     """Whether more files have JSON statistics than struct statistics: a writer may leave the struct's columns empty."""
-    json, parsed = part.null_count("stats"), part.null_count("stats_parsed.numRecords")
-    return json is not None and parsed is not None and json < parsed
+    json_nulls, struct_nulls = part.null_count("stats"), part.null_count("stats_parsed.numRecords")
+    return json_nulls is not None and struct_nulls is not None and json_nulls < struct_nulls
 
 
 def _has_leaf(struct: pa.StructType, path: Path) -> bool:
@@ -395,8 +395,8 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
     columns = children(add)
     paths = columns["path"]
     if paths.null_count:
-        chosen = paths.is_valid()
-        columns = {name: array.filter(chosen) for name, array in columns.items()}
+        is_add = paths.is_valid()
+        columns = {name: array.filter(is_add) for name, array in columns.items()}
     count = len(columns["path"])
     json = as_text(columns["stats"]) if "stats" in columns else None
     stats_json = all_json(json, columns.get("stats_parsed"), count) if plan.whole else typed_nulls(count, pa.string())
