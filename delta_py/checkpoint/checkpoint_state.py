@@ -64,7 +64,8 @@ class FileState:
     # ------------------------------------------------------------ adds
 
     def commit_adds(self) -> Iterator[pa.StructArray]:
-        """The live adds of the commits after the older checkpoint."""
+        """The live adds of the commits after the older checkpoint, newest commit first. This also collects the tombstones of
+        these commits, and the keys by which the other methods tell which files of the older checkpoint are live."""
         waiting_adds: list[dict[str, Any]] = []
         for file, rows in replay(self._segment, self._commits, self._commits.file_rows):
             commit_keys: set[str] = set()

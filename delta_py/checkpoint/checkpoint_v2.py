@@ -54,7 +54,8 @@ class _Sidecars:
     row_count: int = 0
 
     def put(self, name: str, batches: Iterable[pa.StructArray]) -> None:
-        """Write `add` or `remove` rows into sidecars of about SIDECAR_ROWS."""
+        """Write rows into new sidecars of about SIDECAR_ROWS, and add the `sidecar` action of each. name: the kind of the rows,
+        `add` or `remove`."""
         file: RowFile | None = None
         for batch in batches:
             file = file or RowFile({"add": self.shape.add_type, "remove": REMOVE_TYPE}, self.shape.settings)

@@ -292,7 +292,7 @@ class _Committer:
         """Settle the commits: all of them are ratified."""
         for placed_commit in placed:
             waiting = placed_commit.waiting
-            waiting.coordinated.note_ratified(staged)
+            waiting.coordinated.note_ratified(staged)  # each writer has its own store, which remembers the newest version
             waiting.prepared, waiting.actions, waiting.is_settled = placed_commit.prepared, placed_commit.actions, True
         self._cache_winners([WinningCommit.parse(placed_commit.prepared.version, placed_commit.data) for placed_commit in placed])
         self._newest = placed[-1].prepared.version

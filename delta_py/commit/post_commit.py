@@ -205,7 +205,9 @@ def _empty_checksum(config: TableConfig) -> VersionChecksum:
 def _replay_for_checksum(
     store: ObjectStore, version: int, actions: Sequence[Action], previous_snapshot: Snapshot | None
 ) -> VersionChecksum | None:
-    """Compute the checksum from the log; None if the log is not small."""
+    """Compute the checksum of `version` from the log, which costs as much as loading the table; None if the log is not small.
+    actions: those of the version's commit. previous_snapshot: of the version before, whose size is known; None if there is
+    none."""
     if previous_snapshot is not None and not _is_small_log(previous_snapshot.segment):
         return None
     segment = load_segment(store, version)

@@ -232,7 +232,8 @@ def num_records(add: AddFile) -> int | None:
 
 
 def row_id_high_water_mark(domain: DomainMetadata | None) -> int:
-    """The mark in the row tracking domain; -1 before any row id was assigned."""
+    """The high water mark in the row tracking domain: the highest row id that the table has assigned; -1 if it has assigned none.
+    domain: None if the table does not have it. Raises CorruptTableError for a domain that is not valid."""
     if domain is None or domain.removed:
         return -1
     try:
@@ -363,7 +364,8 @@ def _rebased_add(file: SharedFile, vector: DeletionVectorDescriptor | None) -> A
 
 
 def _rebased_remove(theirs: AddFile, remove: RemoveFile) -> RemoveFile:
-    """Our remove of the file, with the vector that is live after the winners."""
+    """Our remove of the file, changed so that it removes the file with the vector and the row ids that it has after the winners.
+    theirs: the add that is live after the winners. remove: as it was prepared."""
     return replace(
         remove,
         path_text=theirs.path_text,

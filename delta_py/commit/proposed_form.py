@@ -106,7 +106,7 @@ def _checking_ledger_data(what: str) -> Iterator[None]:
 
 
 def _parse_commit(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> PreparedCommit:
-    """The commit in a JSON object of to_json."""
+    """The commit in a JSON object that to_json made. store, config: as in from_json."""
     actions = [parse_action(line.encode()) for line in value["actions"]]
 
     def actions_of(kind: type[Any]) -> tuple[Any, ...]:
@@ -137,7 +137,7 @@ def _parse_commit(value: dict[str, Any], store: ObjectStore, config: TableConfig
 
 
 def _parse_reads(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> ReadSet:
-    """The read set in a JSON object of _reads_to_dict."""
+    """The read set in a JSON object that _reads_to_dict made."""
     predicates = tuple(value["predicates"])
     rows = [
         _parse_read_rows(text, timezone, store, config) for text, timezone in zip(predicates, value["timezones"], strict=True)
@@ -159,7 +159,7 @@ def _parse_reads(value: dict[str, Any], store: ObjectStore, config: TableConfig)
 
 
 def _parse_read_rows(text: str, timezone: str, store: ObjectStore, config: TableConfig) -> ReadRows:
-    """The rows that a predicate selects. text: its SQL."""
+    """The rows that a predicate selects; all rows if its text cannot be parsed. text: the predicate's SQL."""
     try:
         predicate = parse_predicate(text, config.schema, session_timezone=timezone)
     except DeltaError:

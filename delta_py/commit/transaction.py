@@ -360,7 +360,12 @@ class Transaction:
         return tuple({**from_settings, **self._transactions}.values())
 
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
-        """Check the rules on the whole set of actions, and build the commit to try."""
+        """Check the rules on the whole set of actions, and build the commit to try.
+
+        config: the table after the commit. info: commitInfo; this adds the isolation level and whether the commit is a blind
+        append.
+        Raises UnsupportedOperationError for a rule that is broken, and DataFileError if a row count cannot be read.
+        """
         check_row_tracking(self._store.root, config.properties)
         written = replace(
             written, adds=with_row_counts(self._store, tuple(written.adds), gives_row_ids=config.feature("rowTracking"))
@@ -464,9 +469,11 @@ class _Reads:
         self._rows.append(ReadRows.of(self._store, config, predicate, timezone))
 
     def add_partitions(self, partitions: PartitionSet) -> None:
+        """The rows in these partitions were read."""
         self._partitions.append(partitions)
 
     def as_read_set(self) -> ReadSet:
+        """What was read until now, as one value that does not change."""
         checks = [*(rows.may_match for rows in self._rows), *(partitions.may_match for partitions in self._partitions)]
         return ReadSet(
             predicates=tuple(self._predicates),

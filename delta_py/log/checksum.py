@@ -132,7 +132,7 @@ class VersionChecksum:
         )
 
     def to_bytes(self) -> bytes:
-        """The file's text."""
+        """The content of the checksum file. Fields whose values are unknown (None) are left out."""
         domains = None if self.domain_metadata is None else [item for item in self.domain_metadata if not item.removed]
         value = {
             "txnId": self.txn_id,

@@ -223,7 +223,8 @@ class CommitReader:
             raise CorruptTableError(f"{file.path}, last line: {fault} Restore the file from a backup.", path=file.path)
 
     def _last_line(self, file: LogFile) -> bytes:
-        """The last line that is not blank, in a file of more than _END_BYTES."""
+        """The last line that is not blank, in a file of more than _END_BYTES. Reads only the end of the file, unless the line is
+        longer than that. Raises CorruptTableError if the file is shorter than its listing says."""
         start = file.size_bytes - _END_BYTES
         end = _read_existing(file, lambda info: self.objects.store.read_range(info.path, start, _END_BYTES))
         if len(end) < _END_BYTES:
@@ -480,7 +481,8 @@ class _FileActionLines:
             raise  # no add breaks the protocol, so the error is a mistake of this program
 
     def _check_adds(self, cause: Exception) -> None:
-        """Raises CorruptTableError for the first add that breaks the protocol."""
+        """Raises CorruptTableError, with the line, for the first add that breaks the protocol. cause: the error that showed that
+        there may be one."""
         for number, add in zip(self._line_numbers, self._adds, strict=True):
             try:
                 AddFile.from_json(add)

@@ -54,7 +54,8 @@ class FileBatch:
         return FileBatch(self.files.filter(keep), None if self.stats is None else self.stats.filter(keep))
 
     def live_rows(self) -> pa.Int64Array:
-        """The number of rows of each file that are not deleted; null if unknown."""
+        """The number of rows of each file that are not deleted; null if it is unknown, or if the log states more deleted rows
+        than rows."""
         if self.stats is None:
             return pa.nulls(self.files.num_rows, pa.int64())
         vectors = self.files["deletion_vector"]

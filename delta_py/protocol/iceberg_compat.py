@@ -240,7 +240,8 @@ def _check_type_changes(version: int, schema: StructType) -> None:
 
 
 def _iceberg_can_change(old: str, new: str) -> bool:
-    """Whether Iceberg allows this change of a column's type."""
+    """Whether Iceberg allows this change of a column's type: to a wider whole number, from float to double, or to a decimal with
+    more digits of the same scale. old, new: the types' names in the schema."""
     if old in _WHOLE_NUMBERS and new in _WHOLE_NUMBERS:
         return _WHOLE_NUMBERS.index(old) < _WHOLE_NUMBERS.index(new)
     decimals = [_DECIMAL.fullmatch(text) for text in (old, new)]

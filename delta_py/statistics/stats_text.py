@@ -20,7 +20,7 @@ def struct_to_json(parsed: pa.StructArray) -> pa.StringArray:
 
 
 def _to_json_objects(struct: pa.StructArray) -> pa.StringArray:
-    """`{...}` with the fields that have a value."""
+    """One JSON object for each struct, with the fields that have a value; `{}` if no field has one."""
     members = [_to_json_members(child.name, values) for child, values in zip(struct.type, struct.flatten(), strict=True)]
     if not members:
         return pa.repeat(pa.scalar("{}"), len(struct))
@@ -29,7 +29,7 @@ def _to_json_objects(struct: pa.StructArray) -> pa.StringArray:
 
 
 def _to_json_members(name: str, values: pa.Array) -> pa.StringArray:
-    """`,"name":value`, or an empty text if there is no value."""
+    """One member of the JSON objects, `,"name":value`; an empty text where there is no value. name: of the struct's field."""
     if pa.types.is_struct(values.type):
         objects = _to_json_objects(values)
         text = pc.if_else(pc.equal(objects, "{}"), pa.scalar(None, pa.string()), objects)

@@ -77,7 +77,7 @@ class _CommitParser:
         self.metadata: Metadata | None = None
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The files that the commit adds, in its order. Raises CorruptTableError."""
+        """The files that the commit adds, in its order, with the columns of `schema`. Raises CorruptTableError."""
         adds: dict[str, dict[str, Any]] = {}  # the last add of each file, by the file's key
         try:
             for first, lines in self._reader.pieces(self._file):

@@ -111,6 +111,7 @@ class StreamLog:
         )
 
     def _lost_commits_error(self, expected: int, found_version: int) -> LogFileNotFoundError:
+        """The error for missing commits before `found_version`. expected: the version that the stream should read next."""
         return LogFileNotFoundError(
             f"The stream should go on with version {expected} of the table at {self._store.root}, and the log goes on with "
             f"version {found_version}: the commits between were cleaned up (delta.logRetentionDuration) or lost, and their "
@@ -143,7 +144,8 @@ class StreamLog:
         return commit
 
     def _cache_commit(self, commit: StreamCommit) -> None:
-        """Cache the commit for the next trigger, within bounds."""
+        """Cache the commit for the next trigger. If the cache then has too many commits or files, the oldest commits are
+        dropped."""
         self._uncache_commit(commit.version)
         self._commits[commit.version] = commit
         self._cached_files += commit.files.num_rows

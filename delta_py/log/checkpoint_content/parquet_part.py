@@ -131,6 +131,7 @@ class ParquetPart:
         if cache_entry is not None:
             plan = plan.without_cached(cache_entry)
         size = self._batch_rows_with_text() if "stats" in plan.columns else _BATCH_ROWS
+        # rows_read counts all rows, to know the last batch; files_read only the adds, which the rows of a cache entry stand for.
         rows_read = files_read = 0
         for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._all_groups(), size):
             with decoding(self.path):

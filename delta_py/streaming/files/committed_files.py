@@ -49,7 +49,8 @@ class CommittedFiles:
         self.changes = ChangeReader(store, read_state.config) if options.change_feed else None
 
     def read_checked(self, file: LogFile) -> StreamCommit:
-        """Read a commit, and check that the stream can read its rows."""
+        """Read a commit, and check that the stream can read its rows: their schema, the table's id, and, for a change feed, that
+        the commit recorded changes. Raises as the class says."""
         commit, read_state = self._log.read(file), self._read_state
         if self._tracks_schema:
             check_table(read_state.config, commit.protocol, commit.metadata, commit.version, read_state.root)
@@ -80,7 +81,7 @@ class CommittedFiles:
             yield from self._added_files(file).batches(first_index, stop)
 
     def changed_between(self, changes: ChangeReader, portions: Portions) -> Iterator[pa.RecordBatch]:
-        """The changes to read: PLANNED_CHANGES."""
+        """The changes to read, in batches of PLANNED_CHANGES, in the order of the portions."""
         pruner = ChangePruner.of(self._read_state.config, self._options.predicate, self._options.scan.timezone)
         for number, (file, first_index, stop) in enumerate(portions):
             next_commits = [next_commit for next_commit, _, _ in portions[number + 1 : number + 1 + READ_AHEAD]]
