@@ -175,7 +175,10 @@ def _log_before(
         while first - 1 in listing.commits:
             first -= 1
         commits = tuple(listing.commits[version] for version in range(first, checkpoint.version + 1))
-        return LogSegment(store.root, checkpoint.version, None, commits, commits[-1]), False
+        segment = LogSegment(
+            table_root=store.root, version=checkpoint.version, checkpoint=None, commits=commits, last_commit=commits[-1]
+        )
+        return segment, False
 
 
 class _LogBefore:

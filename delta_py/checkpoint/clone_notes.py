@@ -172,4 +172,4 @@ def read_note(store: ObjectStore, info: ObjectInfo) -> CloneNote | UnreadableNot
         return None
     except (OSError, DeltaError, ValueError, TypeError, KeyError) as error:
         return UnreadableNote(info.path, info.modification_time_ms, f"it cannot be read: {type(error).__name__}")
-    return CloneNote(info.path, info.modification_time_ms, clone, source, after)
+    return CloneNote(path=info.path, written_ms=info.modification_time_ms, clone=clone, source=source, after=after)

@@ -263,7 +263,7 @@ def _shared_files(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> dic
                 removed_paths.add(path)
             else:
                 vector_before = remove.deletion_vector if shared_file is None else shared_file.before
-                shared[path] = SharedFile(vector_before, theirs, our_adds.get(path), winner)
+                shared[path] = SharedFile(before=vector_before, theirs=theirs, ours=our_adds.get(path), winner=winner)
     return {path: file for path, file in shared.items() if path not in removed_paths}
 
 

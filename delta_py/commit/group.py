@@ -257,7 +257,7 @@ def _place(tried_table: _TriedTable, all_placed: list[_PlacedTable]) -> None:
     store, base, coordinated = tried_table.table.store, tried_table.base, named_coordination(tried_table.table.store)
     assert base is not None
     newest = tried_table.check_reads()
-    placed = _PlacedTable(store, coordinated, base, bool(tried_table.winners))
+    placed = _PlacedTable(store, coordinated, base, follows_others=bool(tried_table.winners))
     all_placed.append(placed)  # also if this fails: its new files must then be deleted
     for number, proposed_commit in enumerate(tried_table.ours):
         prepared = proposed_commit

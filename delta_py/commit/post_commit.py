@@ -199,7 +199,15 @@ def _derive_from_older(store: ObjectStore, config: TableConfig, newest: int, ver
 def _empty_checksum(config: TableConfig) -> VersionChecksum:
     """The checksum from which that of version 0 is derived: a table without files. Protocol and metadata are those of
     `config`."""
-    return VersionChecksum("", config.protocol, config.metadata, 0, 0, None, (), ())
+    return VersionChecksum(
+        path="",
+        protocol=config.protocol,
+        metadata=config.metadata,
+        file_count=0,
+        size_bytes=0,
+        set_transactions=(),
+        domain_metadata=(),
+    )
 
 
 def _replay_for_checksum(
@@ -224,15 +232,15 @@ def compute_checksum(snapshot: Snapshot, actions: Sequence[Action] = ()) -> Vers
     taken; a checksum that is only compared, and not written, needs none."""
     sizes = [(batch.files.num_rows, pc.sum(batch.files["size"]).as_py() or 0) for batch in snapshot.file_batches()]
     return VersionChecksum(
-        "",
-        snapshot.protocol,
-        snapshot.metadata,
-        sum(count for count, _ in sizes),
-        sum(size for _, size in sizes),
-        snapshot.timestamp_ms if snapshot.config.enabled("inCommitTimestamp") else None,
-        tuple(snapshot.set_transactions().values()),
-        tuple(snapshot.domain_metadata().values()),
-        _commit_info(actions).txn_id,
+        path="",
+        protocol=snapshot.protocol,
+        metadata=snapshot.metadata,
+        file_count=sum(count for count, _ in sizes),
+        size_bytes=sum(size for _, size in sizes),
+        in_commit_timestamp_ms=snapshot.timestamp_ms if snapshot.config.enabled("inCommitTimestamp") else None,
+        set_transactions=tuple(snapshot.set_transactions().values()),
+        domain_metadata=tuple(snapshot.domain_metadata().values()),
+        txn_id=_commit_info(actions).txn_id,
     )
 
 
@@ -259,15 +267,15 @@ def _write_checksum_of(written: WrittenCheckpoint, writer: LogWriter, actions: S
     other_actions, info = written.other_actions, _commit_info(actions)
     assert other_actions.protocol is not None and other_actions.metadata is not None
     checksum = VersionChecksum(
-        "",
-        other_actions.protocol,
-        other_actions.metadata,
-        written.file_count,
-        written.table_bytes,
-        info.in_commit_timestamp_ms,
-        tuple(other_actions.transactions.values()),
-        tuple(other_actions.domains.values()),
-        info.txn_id,
+        path="",
+        protocol=other_actions.protocol,
+        metadata=other_actions.metadata,
+        file_count=written.file_count,
+        size_bytes=written.table_bytes,
+        in_commit_timestamp_ms=info.in_commit_timestamp_ms,
+        set_transactions=tuple(other_actions.transactions.values()),
+        domain_metadata=tuple(other_actions.domains.values()),
+        txn_id=info.txn_id,
     )
     writer.put_checksum(written.version, checksum.to_bytes())
 

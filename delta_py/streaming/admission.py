@@ -58,7 +58,7 @@ class Admission:
             is_by_time = is_initial and self._initial.is_by_time
             try:
                 if commit is not None and self._stops is not None and self._stops.must_stop_before(commit, start):
-                    return StreamOffset(start.table_id, version, SCHEMA_CHANGE)
+                    return StreamOffset(start.table_id, version, index=SCHEMA_CHANGE)
                 files = self._initial.numbered(version) if commit is None else self._committed.numbered(commit, next_commits)
             except DeltaError:
                 # The batch ends before a commit that stops the stream. The call for the next batch raises the error.
@@ -70,7 +70,9 @@ class Admission:
                 last_index = self._initial.end_of_ties(version, last_index)
             if last_index is not None:
                 order = self._order if is_initial else None
-                return StreamOffset(start.table_id, version, last_index, is_initial, order, last_change=last_change)
+                return StreamOffset(
+                    start.table_id, version, index=last_index, is_initial=is_initial, order=order, last_change=last_change
+                )
             last_change = last_change if files.last_change is None else (version, files.last_change)
             end = StreamOffset(start.table_id, version + 1, last_change=last_change)
             times_ms += [] if commit is None else [commit.modification_time_ms]

@@ -59,7 +59,9 @@ def read_commit(reader: CommitReader, file: LogFile, *, with_stats: bool) -> Str
     parser = _CommitParser(reader, file)
     schema = stream_schema(with_stats=with_stats)
     files = collected(parser.batches(schema), schema)
-    return StreamCommit(file, files, parser.removed_path, parser.protocol, parser.metadata)
+    return StreamCommit(
+        file=file, files=files, removed_path=parser.removed_path, protocol=parser.protocol, metadata=parser.metadata
+    )
 
 
 class _CommitParser:

@@ -41,4 +41,4 @@ def lag_after(offset: StreamOffset, log: StreamLog, initial: InitialFiles) -> La
         added = log.read(commit).files.slice(first if commit.version == version else 0)
         file_count, size_bytes = file_count + added.num_rows, size_bytes + (pc.sum(added["size"]).as_py() or 0)
         counted_commits += 1
-    return Lag(file_count, size_bytes, len(commits), counted_commits < len(commits))
+    return Lag(files=file_count, bytes=size_bytes, versions=len(commits), at_least=counted_commits < len(commits))

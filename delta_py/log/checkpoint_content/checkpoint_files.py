@@ -90,7 +90,7 @@ def raw_from_json(adds: pa.RecordBatch, requested_stats: RequestedStats) -> RawF
         for name in _WHOLE_COLUMNS:
             place, kind = adds.schema.get_field_index(name), FILE_SCHEMA.field(name).type
             adds = adds.set_column(place, name, pa.nulls(adds.num_rows, kind))
-    return RawFiles(adds, json, requested_stats.leaves)
+    return RawFiles(files=adds, json=json, json_leaves=requested_stats.leaves)
 
 
 # ---------------------------------------------------------------- columns

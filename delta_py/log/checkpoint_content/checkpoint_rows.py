@@ -100,12 +100,12 @@ class RowShape:
         schema = config.physical_schema
         fields = zip(config.physical_partition_columns, config.partition_fields, strict=True)
         return cls(
-            config.properties.boolean("delta.checkpoint.writeStatsAsJson", default=True),
-            as_struct,
-            {path: find_path(schema, path)[-1].data_type for path in stats_columns(config)} if as_struct else {},
-            config.feature("deletionVectors"),
-            {name: field.data_type for name, field in fields} if as_struct else {},
-            ParquetSettings.for_checkpoints(config.properties),
+            stats_json=config.properties.boolean("delta.checkpoint.writeStatsAsJson", default=True),
+            stats_struct=as_struct,
+            leaves={path: find_path(schema, path)[-1].data_type for path in stats_columns(config)} if as_struct else {},
+            tight_bounds=config.feature("deletionVectors"),
+            partitions={name: field.data_type for name, field in fields} if as_struct else {},
+            settings=ParquetSettings.for_checkpoints(config.properties),
         )
 
     @cached_property

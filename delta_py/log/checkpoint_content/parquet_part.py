@@ -345,7 +345,14 @@ def _plan(part: ParquetPart, add: pa.StructType, requested_stats: RequestedStats
         columns += [name for name in ("tags", "clusteringProvider") if name in names]
     if requested_stats.whole and "stats_parsed" in names and part.null_count("stats") != part.null_count("path"):
         parsed_columns = ["stats_parsed"]  # missing text is built from the struct
-    return _Plan(columns + parsed_columns, requested_stats.whole, from_json, from_struct, json_leaves, parsed_leaves)
+    return _Plan(
+        columns=columns + parsed_columns,
+        whole=requested_stats.whole,
+        from_json=from_json,
+        from_struct=from_struct,
+        json_leaves=json_leaves,
+        parsed_leaves=parsed_leaves,
+    )
 
 
 def _parsed_columns(
@@ -420,7 +427,13 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
     )
     _check_sizes(path, files)
     struct = columns.get("stats_parsed") if plan.from_struct else None
-    return RawFiles(files, json if plan.from_json else None, plan.json_leaves, struct, plan.parsed_leaves)
+    return RawFiles(
+        files=files,
+        json=json if plan.from_json else None,
+        json_leaves=plan.json_leaves,
+        parsed=struct,
+        parsed_leaves=plan.parsed_leaves,
+    )
 
 
 def _check_sizes(path: str, files: pa.RecordBatch) -> None:
