@@ -91,7 +91,8 @@ def write_v2_checkpoint(
     written: the version and the actions other than file actions; returned with its counts filled in. state: the file actions.
     shape: the form of the add rows. now_ms: the time of new sidecars, ms since 1970.
 
-    Raises as write_checkpoint. If it fails, log cleanup deletes the sidecars that were already written.
+    Raises CorruptTableError if the state cannot be rebuilt, and OSError if a file cannot be stored. Log cleanup later deletes the
+    sidecars that were already written.
     """
     sidecars = _Sidecars(writer, shape, now_ms)
 

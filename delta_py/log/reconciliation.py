@@ -262,7 +262,7 @@ class SeenKeys:
             yield self._mask(group)
 
     def _mask(self, group: list[pa.RecordBatch]) -> pa.BooleanArray:
-        """As unseen_mask, but with a value for each file even if no file is named."""
+        """The mask of files that no newer action names, for some batches in order, with a value for each file."""
         mask = self.unseen_mask(group)
         return all_true(sum(files.num_rows for files in group)) if mask is None else mask
 

@@ -137,7 +137,8 @@ def clustering_columns(schema: StructType, domain: DomainMetadata | None) -> tup
 
 
 def logical_clustering_paths(schema: StructType, domain: DomainMetadata | None) -> tuple[Path, ...]:
-    """As clustering_columns, but with each path as a tuple of names."""
+    """The logical paths of the columns in the domain; () for a table without it. A path that leads to no column of the schema is
+    returned as it is in the log."""
     assert domain is None or domain.domain == CLUSTERING_DOMAIN
     return tuple(_to_logical_path(schema, path) or path for path in clustering_paths(domain))
 

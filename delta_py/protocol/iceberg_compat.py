@@ -115,7 +115,8 @@ def violation_error(version: int, kind: str, why: str) -> UnsupportedOperationEr
 
 
 def _check_features(version: int, features: Set[str], properties: Properties) -> None:
-    """Check the properties and features that a version of IcebergCompat requires or excludes. Raises as check_compatible."""
+    """Raises UnsupportedOperationError if the table lacks a property or feature that the version of IcebergCompat requires, or
+    has one that it excludes."""
     if column_mapping.mode(properties) == "none":
         why = f"it requires {column_mapping.MODE_PROPERTY} to be 'name' or 'id'. Set it for a new table"
         raise violation_error(version, "WRONG_REQUIRED_TABLE_PROPERTY", why)
@@ -210,7 +211,7 @@ def _writer_violation(why: str) -> UnsupportedOperationError:
 
 
 def _check_types(version: int, schema: StructType) -> None:
-    """Check that all types, at any depth, are allowed. Raises as check_compatible."""
+    """Raises UnsupportedOperationError for a type, at any depth, that the version of IcebergCompat does not allow."""
     for kind in all_types(schema):
         if not _is_allowed(version, kind):
             why = f"it does not support the data type {type_name(kind)}. Leave the column out, or cast it"
@@ -229,7 +230,8 @@ def _is_allowed(version: int, kind: DataType) -> bool:
 
 
 def _check_type_changes(version: int, schema: StructType) -> None:
-    """Check the recorded type changes. A record that cannot be parsed is refused, because Iceberg may not support the change.
+    """Raises UnsupportedOperationError for a recorded type change that Iceberg does not support. A record that cannot be parsed
+    counts as such a change.
     Protocol: Type Change Metadata."""
     for f in all_fields(schema):
         for change in f.metadata.get(TYPE_CHANGES, ()):
@@ -252,7 +254,7 @@ def _iceberg_can_change(old: str, new: str) -> bool:
 
 
 def _check_defaults(schema: StructType) -> None:
-    """Check that column defaults are literals, which version 3 requires. Raises as check_compatible."""
+    """Raises UnsupportedOperationError for a column default that is no literal: version 3 of IcebergCompat requires literals."""
     for f in all_fields(schema):
         text = f.metadata.get(DEFAULT)
         if text is not None and not _LITERAL.fullmatch(str(text)):

@@ -34,8 +34,8 @@ class ParquetSettings:
 
     @classmethod
     def for_checkpoints(cls, properties: Properties) -> ParquetSettings:
-        """As `of`, but with defaults if the settings cannot be written. Only data files must be refused then, because a log
-        without checkpoints would grow for ever."""
+        """The settings for checkpoints: those in a table's properties, or the defaults if these cannot be written. Only data
+        files are refused then, because a log without checkpoints would grow without limit."""
         try:
             return cls.of(properties)
         except (UnsupportedOperationError, CorruptTableError):

@@ -44,8 +44,10 @@ class Admission:
         self._idle: _Idle | None = None
 
     def end_of_batch(self, start: StreamOffset, limits: Limits, last_version: int | None) -> StreamOffset:
-        """As StreamSource.admit, for a batch whose end does not follow from a schema change alone.
+        """Where the batch that begins after `start` ends; `start` itself if there is nothing to read. (A batch that ends only
+        because the schema changes is decided before, by SchemaStops.end_at_change.)
 
+        limits: how much the batch may hold; it gets at least one file. last_version: commits after it do not count; None for all.
         If only commits without rows follow, the end is `start`, so that Spark plans no batch, until there are _IDLE_COMMITS of
         them or they span _IDLE_MS.
         """

@@ -60,8 +60,9 @@ class Budget:
         return None
 
     def _take_all_or_none(self, sizes: list[Any]) -> int | None:
-        """As `take` with all_or_none. The first files of a batch are taken even if they exceed the limits: otherwise the stream
-        could never read them. sizes: arrays of the files' sizes in bytes."""
+        """Take all files and return None, or take none and return BEFORE_FIRST if they exceed the limits. The first files of a
+        batch are taken even if they exceed the limits: otherwise the stream could never read them. sizes: arrays of the files'
+        sizes in bytes."""
         count, size = sum(map(len, sizes)), sum(int(part.sum()) for part in sizes)
         fits = (self._files is None or count <= self._files) and (self._bytes is None or size <= self._bytes)
         if count and self.has_taken and not fits:

@@ -144,8 +144,8 @@ class StreamLog:
         return commit
 
     def _cache_commit(self, commit: StreamCommit) -> None:
-        """Cache the commit for the next trigger. If the cache then has too many commits or files, the oldest commits are
-        dropped."""
+        """Cache the commit for the next trigger. If the cache then has too many commits or files, the commits that were
+        used longest ago are dropped."""
         self._uncache_commit(commit.version)
         self._commits[commit.version] = commit
         self._cached_files += commit.files.num_rows
@@ -175,7 +175,7 @@ class StreamLog:
             ) from error
 
     def state_if_in_log(self, version: int) -> Snapshot | None:
-        """As state_at, but None if the state cannot be rebuilt any more."""
+        """The table at a version; None if its state cannot be rebuilt any more."""
         try:
             return self.state_at(version)
         except LogFileNotFoundError:

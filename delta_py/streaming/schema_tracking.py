@@ -76,8 +76,11 @@ class SchemaTracker:
             self._stop()
 
     def begin_in_batch(self, states: list[tuple[int, TableConfig]], end: int) -> None:
-        """As begin, for a batch that was planned before there was a log. states: (version, state), ascending: the state at the
-        first version of the batch, and then the state after each change in the batch. end: the last version that the batch reads.
+        """Record the schema with which the stream begins, if it begins with a batch that was planned before the stream had a log
+        of schemas: one schema that can read all rows of the batch, which is the newest.
+
+        states: (version, state), ascending: the state at the first version of the batch, and then the state after each change in
+        the batch. end: the last version that the batch reads.
 
         Raises SchemaMismatchError (DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA) if no schema fits them all.
         """

@@ -189,7 +189,8 @@ class ParquetPart:
             yield rows if is_action.false_count == 0 else {name: array.filter(is_action) for name, array in rows.items()}
 
     def raw_columns(self, action: str, leaves: list[str], size: int) -> Iterator[dict[str, pa.Array]]:
-        """As `columns`, but with a row for each row of the file. The rows of other actions are null."""
+        """All rows of the file, batch by batch, as columns by name. Rows of other actions are null. Parameters as in
+        `columns`."""
         for batch in self._batches([f"{action}.{leaf}" for leaf in leaves], self._all_groups(), size):
             yield children(batch.column(0))
 
