@@ -64,9 +64,9 @@ def check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: Writt
         check_files(versions_of_files, versions, partitioned=bool(config.partition_columns), files=remaining)
     if is_written_by_iceberg(frozenset(config.features), config.properties):
         check_map_keys(snapshot.schema, config.schema)
-    names = [table.partition_columns for table in (snapshot.config, config)]
-    if previous_versions and names[0] and names[0] != names[1]:
-        before_names, after_names = (", ".join(columns) for columns in names)
+    previous_columns, new_columns = snapshot.config.partition_columns, config.partition_columns
+    if previous_versions and previous_columns and previous_columns != new_columns:
+        before_names, after_names = ", ".join(previous_columns), ", ".join(new_columns)
         why = f"a table that is partitioned by ({before_names}) cannot become one by ({after_names}). Make a new table"
         raise violation_error(versions[-1], "REPLACE_TABLE_CHANGE_PARTITION_NAMES", why)
 

@@ -33,6 +33,7 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
+# Modules that not every process needs are imported in the functions that use them: each process pays for its imports.
 if TYPE_CHECKING:
     from delta_py.checkpoint.checkpoint_file import WrittenCheckpoint
 

@@ -395,8 +395,8 @@ def _with_metrics_of(
     metrics = dict(commit_info.get("operationMetrics") or {})
     if commit_info.get("operation") == "UPDATE":
         del change["FilesRemoved"]  # an UPDATE already counts each file from which it deletes rows as removed
-    for what, difference in change.items():
-        for name in _METRICS[what]:
+    for metric, difference in change.items():
+        for name in _METRICS[metric]:
             if name in metrics:
                 metrics[name] = str(int(metrics[name]) + difference)
     return {**commit_info, "operationMetrics": metrics} if metrics else dict(commit_info)

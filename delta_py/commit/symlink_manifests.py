@@ -62,7 +62,7 @@ def write_manifests(store: ObjectStore, directories: frozenset[str] | None = Non
     for _ in range(_ROUNDS):
         snapshot = Snapshot.load(store)
         manifests = _write_snapshot(snapshot, directories)
-        if list_log(store, snapshot.version + 1).newest() is None:
+        if list_log(store, snapshot.version + 1).newest() is None:  # no newer version, so the manifests are up to date
             return manifests
     raise ConcurrentWriteException(
         f"While manifests of the table at {store.root} were written, others committed, {_ROUNDS} times. They are not up to date. "

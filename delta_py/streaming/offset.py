@@ -133,11 +133,11 @@ class StreamOffset:
             offset = replace(offset, version=next_version, index=BEFORE_FIRST, last_change=(offset.version, offset.index))
         if form == _FORM_WITH_SCHEMA_LOG and offset.index == _BEFORE_FIRST_WITH_SCHEMA_LOG:
             offset = replace(offset, index=BEFORE_FIRST)
-        if not offset._is_possible():
+        if not offset._is_in_range():
             raise _unreadable_error(value)
         return offset
 
-    def _is_possible(self) -> bool:
+    def _is_in_range(self) -> bool:
         """Whether versions and indexes are in their ranges. The index after a file's index must fit into 64 bits, too."""
         versions = (self.version, 0 if self.began is None else self.began[0])
         is_before_files = self.is_schema_change or self.index == BEFORE_FIRST

@@ -176,18 +176,19 @@ def _is_nested(data_type: DataType) -> bool:
     return isinstance(data_type, StructType | ArrayType | MapType)
 
 
-def _is_readable(was: DataType, now: DataType) -> bool:
-    """Whether rows with the old type can be read with the new one. The types inside nested ones are compared elsewhere."""
-    if was == VOID:
+def _is_readable(old_type: DataType, new_type: DataType) -> bool:
+    """Whether rows with the old type can be read with the new one. Of two nested types, only the kind is compared here: the
+    fields and elements inside them are columns of their own (_columns)."""
+    if old_type == VOID:  # no file has values of type void
         return True
-    if _is_nested(was) or _is_nested(now):
-        return type(was) is type(now)
-    return was == now or is_wider(was, now)
+    if _is_nested(old_type) or _is_nested(new_type):
+        return type(old_type) is type(new_type)
+    return old_type == new_type or is_wider(old_type, new_type)
 
 
-def _is_leaf_changed(was: _Column, now: _Column) -> bool:
+def _is_leaf_changed(old: _Column, new: _Column) -> bool:
     """Whether the column has a simple type that changed. No file has values of type void, so that type does not count."""
-    return not _is_nested(was.data_type) and was.data_type not in (now.data_type, VOID)
+    return not _is_nested(old.data_type) and old.data_type not in (new.data_type, VOID)
 
 
 def _type_text(column: _Column) -> str:
