@@ -104,7 +104,7 @@ class RowFile:
 
 
 def rows_of_state(other_actions: StateWithoutFiles) -> dict[str, list[dict[str, Any]]]:
-    """All actions except file actions, as JSON objects by kind."""
+    """All actions except file actions, as JSON objects by kind. other_actions: has a protocol and metadata."""
     assert other_actions.protocol is not None and other_actions.metadata is not None
     return {
         "protocol": [other_actions.protocol.to_json()],

@@ -66,7 +66,9 @@ def rebase(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> PreparedCo
     assert winners and winners[0].version == ours.version
     shared = _shared_files(ours, winners)
     seen_paths = ours.reads.paths | {remove.path for remove in ours.removes}
-    added_paths: set[str] = set()  # files that were added after we read the table: their removal is no conflict
+    # Files that winners have added since we read the table: their removal by a later winner is no conflict. A file that our
+    # commit has seen is not one of them, even if a winner adds it again, with another deletion vector.
+    added_paths: set[str] = set()
     for winner in winners:
         _check_table(ours, winner)
         _check_ids_and_domains(ours, winner)

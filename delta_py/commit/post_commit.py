@@ -177,7 +177,7 @@ def _checksum_before(
         return _derive_from_older(store, config, version - 1, version)
     if previous_snapshot.checksum is not None:
         return previous_snapshot.checksum
-    # The newest version with a checksum; None if there is none since the last checkpoint. Then none is searched for.
+    # The newest version with a checksum; None if no version since the last checkpoint has one, so that a search would be in vain.
     newest = previous_snapshot.segment.last_checksum_version
     checksum = None if newest is None else _derive_from_older(store, config, newest, version)
     return compute_checksum(previous_snapshot) if checksum is None and _is_small_log(previous_snapshot.segment) else checksum

@@ -301,7 +301,7 @@ def _make_segment(
     """The segment of a version (None: the newest) from a listing. hint: the content of `_last_checkpoint`; None if it cannot be
     used. unusable: as in load_segment. Raises as load_segment."""
     newest = _require_table(store, listing)
-    if requested_version is None:
+    if requested_version is None:  # a reader of an older version does not need the commits that may be lost
         _check_compacted(store, listing, newest)
     version = newest if requested_version is None else requested_version
     if version > newest or version < 0:

@@ -187,11 +187,11 @@ def _nested_names(prefix: str, data_type: DataType) -> list[str]:
 def without_column_mapping(schema: StructType) -> StructType:
     """The schema without ids and physical names: for a table that turns column mapping off, or to assign new ones."""
 
-    def bare(f: StructField) -> StructField:
+    def strip_field(f: StructField) -> StructField:
         """The field without the metadata of column mapping."""
         return replace(f, metadata={key: item for key, item in f.metadata.items() if not key.startswith("delta.columnMapping.")})
 
-    return map_fields(schema, bare)
+    return map_fields(schema, strip_field)
 
 
 def _rename(data_type: DataType, mode: str) -> DataType:

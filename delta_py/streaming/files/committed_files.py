@@ -27,8 +27,9 @@ Portions = Sequence[tuple[LogFile, int, int | None]]
 class CommittedFiles:
     """Finds the files of commits that the stream reads, after it has checked these commits.
 
-    read_state: the state that the stream reads with. tracks_schema: the stream stops where the schema changes, so commits with
-    another schema are not refused.
+    read_state: the version with whose schema the stream reads. tracks_schema: whether the stream stops where the schema changes,
+    so that commits with another schema are not refused. changes: reads the changes of rows for a change feed; None for a stream
+    of added rows.
 
     Methods raise SchemaMismatchError, UnsupportedOperationError, UnsupportedTableFeatureError (commits.py), ChangeDataFeedError,
     LogFileNotFoundError, CorruptTableError.
