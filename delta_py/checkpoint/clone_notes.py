@@ -148,7 +148,7 @@ def delete_notes(store: ObjectStore, paths: Iterable[str]) -> None:
             continue
         except (OSError, StorageError) as error:
             _log.warning("%s: the note %s of a clone could not be deleted: %s", store.root, path, error)
-            return
+            return  # leave the other notes to VACUUM, too
 
 
 def list_notes(store: ObjectStore) -> list[ObjectInfo]:

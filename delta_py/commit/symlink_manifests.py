@@ -119,6 +119,7 @@ def _write_snapshot(snapshot: Snapshot, directories: frozenset[str] | None) -> M
         _delete_checksum(store, directory)
         store.delete(_path(directory, _MANIFEST))
 
+    # Going through the results raises the first error. All manifests are written before any is deleted.
     with ThreadPoolExecutor(_WRITERS, "delta_py-manifests") as pool:
         for _ in pool.map(put, texts.items()):
             pass

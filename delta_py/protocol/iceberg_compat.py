@@ -145,7 +145,7 @@ def check_map_keys(before: StructType, after: StructType) -> None:
     keys = dict(_key_structs(after))
     for path, key in _key_structs(before):
         if keys.get(path, key) != key:
-            raise _writer_violation(
+            raise _writer_violation_error(
                 f"the key of the map {path[-1]} would change from {type_name(key)} to {type_name(keys[path])}"
             )
 
@@ -169,26 +169,26 @@ def _check_for_writers(features: Set[str], properties: Properties, schema: Struc
     """Raises UnsupportedOperationError if the table breaks a rule of icebergWriterCompatV1. versions: the active versions of
     IcebergCompat."""
     if versions != (2,):
-        raise _writer_violation(f"it requires {property_of(2)} to be true. Set it")
+        raise _writer_violation_error(f"it requires {property_of(2)} to be true. Set it")
     if column_mapping.mode(properties) != "id":
-        raise _writer_violation(f"it requires {column_mapping.MODE_PROPERTY} to be 'id'. Make a new table with it")
+        raise _writer_violation_error(f"it requires {column_mapping.MODE_PROPERTY} to be 'id'. Make a new table with it")
     for f in all_fields(schema):
         number, name = f.metadata.get(column_mapping.ID), f.metadata.get(column_mapping.PHYSICAL_NAME)
         if not isinstance(number, int) or name != column_mapping.name_by_id(number):
-            raise _writer_violation(f"column {f.name}, of id {number}, has the physical name {name!r}. Make a new table")
+            raise _writer_violation_error(f"column {f.name}, of id {number}, has the physical name {name!r}. Make a new table")
     narrow_columns = [f.name for f in all_fields(schema) if any(kind in (BYTE, SHORT) for kind in all_types(f.data_type))]
     if narrow_columns:
-        raise _writer_violation(
+        raise _writer_violation_error(
             f"it has no types byte and short, which the columns {', '.join(narrow_columns)} have. Make them int"
         )
     # The preview of a feature counts as the feature.
     final_names = {name: FEATURES[name].stands_for or name if name in FEATURES else name for name in features}
     excluded = sorted(name for name in features if final_names[name] not in _FOR_WRITERS | _FOR_WRITERS_UNUSED)
     if excluded:
-        raise _writer_violation(f"it excludes the table features {', '.join(excluded)}. Drop them first")
+        raise _writer_violation_error(f"it excludes the table features {', '.join(excluded)}. Drop them first")
     used = sorted(name for name in features & _FOR_WRITERS_UNUSED if _is_used(name, properties, schema))
     if used:
-        raise _writer_violation(f"it excludes the use of the features {', '.join(used)}. Remove what uses them first")
+        raise _writer_violation_error(f"it excludes the use of the features {', '.join(used)}. Remove what uses them first")
 
 
 def _is_used(name: str, properties: Properties, schema: StructType) -> bool:
@@ -198,7 +198,7 @@ def _is_used(name: str, properties: Properties, schema: StructType) -> bool:
     return is_turned_on or (feature.in_use is not None and feature.in_use(properties, schema))
 
 
-def _writer_violation(why: str) -> UnsupportedOperationError:
+def _writer_violation_error(why: str) -> UnsupportedOperationError:
     """The error for a table that breaks a rule of icebergWriterCompatV1."""
     return UnsupportedOperationError(
         f"The validation of IcebergWriterCompatV1 has failed: {why}. Nothing was written.",

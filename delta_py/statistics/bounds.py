@@ -175,7 +175,8 @@ def _unscaled_doubles(decimals: pa.Array) -> Doubles:
     """The unscaled values of decimals, rounded to doubles. A decimal is stored as two halves of 64 bits, the low one first."""
     low, high = _stored_numbers(decimals, np.int64).reshape(-1, 2).T
     is_negative = high < 0
-    low, high = (np.where(is_negative, ~half, half) for half in (low, high))  # ~(-n) is n - 1
+    # The complement of a negative number -n is n - 1, and each half can be complemented alone. The 1 is added again below.
+    low, high = (np.where(is_negative, ~half, half) for half in (low, high))
     magnitude = high * 2.0**64 + low.view(np.uint64) + is_negative
     return np.where(is_negative, -magnitude, magnitude)
 

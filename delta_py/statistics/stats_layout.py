@@ -122,7 +122,8 @@ class _Texts:
     def find_first(self, character: str, starts: Places, ends: Places) -> Places:
         """The first place of the character in each piece of a text; -1 if the piece does not contain it. The places must be in
         ascending order."""
-        # The bytes between the pieces are searched too; copies of the pieces would cost more.
+        # The bytes between the pieces are searched too, because copies of the pieces would cost more. The results for the pieces
+        # are those at even positions.
         offsets = to_numpy(pc.find_substring(self._pieces_and_gaps(starts, ends), character))[::2]
         return np.where(offsets < 0, -1, starts + offsets)
 
