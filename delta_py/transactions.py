@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from delta_py.commit.group import GroupTable, commit_group, unidentified_tables
-from delta_py.commit.prepared import ReadSet, any_match
+from delta_py.commit.group import GroupTable, commit_group, unidentified_tables_error
+from delta_py.commit.prepared import ReadSet, combine_matches
 from delta_py.commit.proposed_form import reads_from_json
 from delta_py.commit.transaction import Transaction
 from delta_py.coordinator.ledger import Begun, TokenUsedError
@@ -144,7 +144,7 @@ class DeltaTransaction:
             held_reads = ledger.held_reads(transaction.identity) if self._is_serializable else {}
             # Reads of a table that is not part of this transaction cannot be checked for conflicts.
             if unopened_tables := held_reads.keys() - self._paths.keys():
-                raise unidentified_tables(transaction.identity, "read", unopened_tables)
+                raise unidentified_tables_error(transaction.identity, "read", unopened_tables)
             tables = {place: self._group_table(place, transaction, held_reads.get(place, [])) for place in self._paths}
             coordinated = {place: table for place, table in tables.items() if table is not None}
             versions = commit_group(ledger, transaction.identity, coordinated, token=token)
@@ -288,7 +288,7 @@ def _joined_reads(reads: list[ReadSet]) -> ReadSet | None:
         return None
     return ReadSet(
         tuple(predicate for read_set in reads for predicate in read_set.predicates),
-        any_match([read_set.may_match for read_set in reads if read_set.may_match is not None]),
+        combine_matches([read_set.may_match for read_set in reads if read_set.may_match is not None]),
         frozenset().union(*(read_set.paths for read_set in reads)),
         all_rows=any(read_set.all_rows for read_set in reads),
         partitions=tuple(partitions for read_set in reads for partitions in read_set.partitions),

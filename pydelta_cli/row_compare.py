@@ -82,7 +82,7 @@ def has_only_moved_rows(a: DeltaTable, b: DeltaTable) -> bool:
     reader = CommitReader(store)
     in_b = _as_stored(b.struct_type)
     shared_fields = {name: field for name, field in _as_stored(a.struct_type).items() if name in in_b}
-    for commit in reader.ahead(commits):
+    for commit in reader.with_read_ahead(commits):
         for action in reader.actions(commit, "add", "remove", "metaData"):
             if isinstance(action, AddFile | RemoveFile) and action.data_change:
                 return False

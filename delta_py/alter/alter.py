@@ -319,7 +319,7 @@ def _apply_column_mapping(change: _Change) -> None:
     if new_mode == "none":
         schema = change.snapshot.schema
         check_names(schema)
-        change.removes_mapping, change.schema_string = True, schema_to_json(column_mapping.strip(schema))
+        change.removes_mapping, change.schema_string = True, schema_to_json(column_mapping.without_column_mapping(schema))
         change.configuration.pop(column_mapping.MAX_ID_PROPERTY, None)
         return
     column_mapping.check_mode_change(old_mode, new_mode)
@@ -333,7 +333,7 @@ def _assign_ids(change: _Change) -> None:
     old_schema = change.snapshot.schema
     is_new = column_mapping.mode(change.before) == "none"
     last_id = max(change.before.integer(column_mapping.MAX_ID_PROPERTY, 0), column_mapping.max_column_id(old_schema))
-    base_schema = column_mapping.strip(old_schema) if is_new else old_schema
+    base_schema = column_mapping.without_column_mapping(old_schema) if is_new else old_schema
     schema, last_id = column_mapping.assign(base_schema, lambda f: f.name, change.after, last_id + 1)
     change.schema_string = schema_to_json(schema)
     change.configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)

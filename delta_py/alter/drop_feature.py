@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from delta_py.alter.feature_traces import TRACES, Traces, uses_feature
 from delta_py.checkpoint import cleanup
-from delta_py.commit.post_commit import checkpoint, harmless
+from delta_py.commit.post_commit import checkpoint, logging_failures
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.properties import known_name
 from delta_py.definition.protocols import with_features, without_feature
@@ -78,7 +78,7 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
     adds_protection = traces.protects_history and not truncate_history
     version = _commit_drop(store, feature, traces, adds_protection=adds_protection, truncate_history=truncate_history)
     if adds_protection:  # then readers that take the newest checkpoint need not read this commit
-        with harmless(store, version, "was followed by no checkpoint"):
+        with logging_failures(store, version, "was followed by no checkpoint"):
             checkpoint(Snapshot.load(store))
     return version
 

@@ -38,7 +38,7 @@ from delta_py.optimize.optimize import LocalBinWriters, optimize
 from delta_py.optimize.optimize_bins import OptimizeRequest
 from delta_py.optimize.reorg import Purge
 from delta_py.protocol.actions import DomainMetadata, Metadata, RemoveFile
-from delta_py.protocol.column_mapping import MODE_PROPERTY, strip
+from delta_py.protocol.column_mapping import MODE_PROPERTY, without_column_mapping
 from delta_py.protocol.column_mapping import mode as mapping_mode
 from delta_py.protocol.column_usage import FLAG as USAGE_FLAG
 from delta_py.protocol.features import PROTECTED_BEFORE, PROTECTION, Properties, has_geospatial
@@ -189,13 +189,13 @@ def _remove_mapping(store: ObjectStore) -> bool:
     if _has_no_mapping(snapshot):
         return False
     # Column mapping is off, so the files have the columns' own names; but the schema still has ids and physical names.
-    metadata = replace(snapshot.metadata, schema_string=schema_to_json(strip(snapshot.schema)))
+    metadata = replace(snapshot.metadata, schema_string=schema_to_json(without_column_mapping(snapshot.schema)))
     Transaction(snapshot).read_rows().set_metadata(metadata).commit("DROP FEATURE", {"columns": []})
     return True
 
 
 def _has_no_mapping(snapshot: Snapshot) -> bool:
-    return snapshot.config.column_mapping_mode == "none" and strip(snapshot.schema) == snapshot.schema
+    return snapshot.config.column_mapping_mode == "none" and without_column_mapping(snapshot.schema) == snapshot.schema
 
 
 def _remove_v2_checkpoints(store: ObjectStore) -> bool:

@@ -46,7 +46,7 @@ def sync_identity(store: ObjectStore, name: str | Sequence[str]) -> int:
         )
     transaction = Transaction(snapshot).read_rows()
     furthest = _furthest(snapshot, transaction, identity)
-    mark = None if furthest is None else identity.covering(furthest)
+    mark = None if furthest is None else identity.mark_covering(furthest)
     if mark is None:
         return snapshot.version
     schema = with_marks(snapshot.schema, [(identity.name, mark)])

@@ -49,8 +49,8 @@ def write_checkpoint(store: ObjectStore, writer: LogWriter, segment: LogSegment,
     """Write the checkpoint of the segment's version, following the table's checkpoint policy.
 
     now_ms: the time that decides which tombstones are expired.
-    It is harmless to write the checkpoint again, or if two writers write it at once. Raises CorruptTableError if the state cannot
-    be rebuilt, and OSError if the checkpoint cannot be stored. Both leave the table unchanged.
+    The checkpoint may be written again, and two writers may write it at once. Raises CorruptTableError if the state cannot be
+    rebuilt, and OSError if the checkpoint cannot be stored. Both leave the table unchanged.
     """
     unusable: frozenset[str] = frozenset()  # the files of the older checkpoints that could not be read
     while True:
@@ -118,7 +118,7 @@ def _live_transactions(config: TableConfig, state: StateWithoutFiles, now_ms: in
     retention = interval_property(config.properties, SET_TRANSACTION_RETENTION, None)
     if retention is None:
         return dict(state.transactions)
-    oldest = now_ms - retention
+    oldest = now_ms - retention  # identifiers of this time or earlier are expired
     transactions = state.transactions.items()
     return {name: txn for name, txn in transactions if txn.last_updated_ms is None or txn.last_updated_ms > oldest}
 
@@ -127,7 +127,8 @@ def _live_transactions(config: TableConfig, state: StateWithoutFiles, now_ms: in
 
 
 def _write_classic(writer: LogWriter, written: WrittenCheckpoint, state: FileState, shape: RowShape) -> WrittenCheckpoint:
-    """Write the checkpoint as one file. Returns `written` with its counts filled in. shape: the form of the add rows."""
+    """Write the checkpoint as one file. written: its version and its actions other than file actions; returned with its counts
+    filled in. state: its file actions. shape: the form of the add rows."""
     types = {
         "protocol": PROTOCOL_TYPE,
         "metaData": METADATA_TYPE,
@@ -151,8 +152,8 @@ def _write_classic(writer: LogWriter, written: WrittenCheckpoint, state: FileSta
 
 
 def _all_adds(state: FileState) -> Iterator[pa.StructArray]:
-    """All live files, batch by batch: first those of the commits, because they decide which of the older checkpoint's are
-    live."""
+    """The add rows of all live files, batch by batch: first the files of the commits, then those of the older checkpoint. This
+    order is required: only after the commits are read, it is known which files of the checkpoint are still live."""
     yield from state.commit_adds()
     for part in state.parts:
         yield from state.checkpoint_adds(part)

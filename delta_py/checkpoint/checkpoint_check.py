@@ -28,7 +28,7 @@ def open_checkpoint(
     """
     reader = CheckpointReader(checkpoint, commits)
     record, file_count = _recorded_files(store, checkpoint, known_checksum)
-    if file_count is None:  # compare the number of all actions instead, if it is known
+    if file_count is None:  # compare the number of all actions instead, if `_last_checkpoint` and the footers have it
         action_count = None if checkpoint.hint is None else checkpoint.hint.action_count
         reader.names_each_file_once = action_count is not None and action_count == reader.action_count
     elif reader.file_count == file_count:

@@ -28,9 +28,10 @@ _REPETITIVE_LEAVES = (
 
 @dataclass(slots=True)
 class WrittenCheckpoint:
-    """What a checkpoint contains. The counts are filled in while it is written.
+    """What a new checkpoint contains. The counts are filled in while it is written.
 
-    small: the newest action of each kind other than files. file_count, table_bytes: number and total size of the live files.
+    other_actions: the newest action of each kind other than files. file_count, table_bytes: number and total size of the live
+    files.
     action_count: rows, including those of sidecars. size_bytes: size of the checkpoint's files, including sidecars.
     """
 
@@ -53,7 +54,10 @@ class WrittenCheckpoint:
 
 
 class RowFile:
-    """A Parquet file of actions in memory, one kind of action at a time. types: column name -> type of its rows."""
+    """Builds a Parquet file of actions in memory. Each row has one action, in the column of its kind; the other columns are null.
+
+    types: kind of action, which is the column's name -> type of the column. row_count: the rows that were written so far.
+    """
 
     def __init__(self, types: Mapping[str, pa.DataType], settings: ParquetSettings) -> None:
         self._types, self._sink, self.row_count = types, pa.BufferOutputStream(), 0
@@ -73,7 +77,7 @@ class RowFile:
         self._buffered_rows = 0
 
     def write(self, name: str, rows: pa.StructArray) -> None:
-        """Write rows of one action; the other columns are null. Small pieces share a row group."""
+        """Write rows of one kind of action. name: the kind. Small pieces share a row group."""
         if len(rows) == 0:
             return
         if self._buffered_rows + len(rows) > _ROWS_PER_GROUP:
@@ -100,7 +104,7 @@ class RowFile:
 
 
 def rows_of_state(other_actions: StateWithoutFiles) -> dict[str, list[dict[str, Any]]]:
-    """All actions except file actions, as JSON objects by kind."""
+    """All actions except file actions, as JSON objects by kind. other_actions: has a protocol and metadata."""
     assert other_actions.protocol is not None and other_actions.metadata is not None
     return {
         "protocol": [other_actions.protocol.to_json()],
@@ -111,12 +115,13 @@ def rows_of_state(other_actions: StateWithoutFiles) -> dict[str, list[dict[str, 
 
 
 def as_rows(values: Iterable[Mapping[str, Any]], kind: pa.StructType) -> pa.StructArray:
-    """Convert JSON objects to rows. Maps become pairs."""
+    """Convert JSON objects to a struct column. kind: the type of the column, which says which objects are maps."""
     return pa.array([_row(value, kind) for value in values], kind)
 
 
 def _row(value: Mapping[str, Any], kind: pa.StructType) -> dict[str, Any]:
-    """The row of a JSON object. Objects become structs, or lists of pairs for maps."""
+    """A JSON object as the value that pa.array needs for a struct: an object in it becomes a dict for a struct field, and a list
+    of pairs for a map field. Fields that `kind` does not have are left out."""
     row: dict[str, Any] = {}
     for field in kind:
         item = value.get(field.name)

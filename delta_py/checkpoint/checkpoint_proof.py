@@ -101,7 +101,7 @@ class _Contents:
 
 
 def _read_contents(reader: CheckpointReader) -> _Contents:
-    """Read the whole checkpoint."""
+    """Read the whole checkpoint, without statistics."""
     file_count, size_bytes, state = 0, 0, StateWithoutFiles()
     for raw in reader.files(RequestedStats()):
         file_count += raw.files.num_rows
@@ -136,10 +136,11 @@ def _fault_by_log(
     """How the checkpoint contradicts the log before it; None if it does not, or if there is no such log. The log may begin
     with an older checkpoint; if that one cannot be read, the next older one is used.
     """
-    # unusable: the checkpoint itself, which must not prove itself, and older ones that cannot be read.
-    deadline, unusable = clock() + COMPARE_SECONDS, frozenset(file.path for file in reader.checkpoint.files)
-    batches = [file_keys(pa.Table.from_batches([raw.files])) for raw in reader.files(RequestedStats())]
-    checkpoint_keys = pa.chunked_array(batches, pa.large_string())
+    deadline = clock() + COMPARE_SECONDS
+    # The files of the checkpoint itself, which must not prove itself, and of older checkpoints that cannot be read.
+    unusable = frozenset(file.path for file in reader.checkpoint.files)
+    key_batches = [file_keys(pa.Table.from_batches([raw.files])) for raw in reader.files(RequestedStats())]
+    checkpoint_keys = pa.chunked_array(key_batches, pa.large_string())
     if len(checkpoint_keys.unique()) < len(checkpoint_keys):
         return "it names files more than once"
     while True:
@@ -151,6 +152,7 @@ def _fault_by_log(
             log = _LogBefore(store, segment, is_whole, lambda: clock() > deadline)
             return log.fault_of_files(checkpoint_keys) or log.fault_of_state(state)
         except CheckpointUnreadableError:
+            # Only the older checkpoint can raise this here. Without it, use the one before it, or all commits.
             assert segment.checkpoint is not None, "no other checkpoint is read"
             unusable |= {file.path for file in segment.checkpoint.files}
 
@@ -166,20 +168,25 @@ def _log_before(
     try:
         segment = load_segment(store, checkpoint.version, unusable=unusable)
         return replace(segment, compactions=()), True  # only the commits themselves are trusted
-    except CorruptTableError:
+    except CorruptTableError:  # the log has no beginning: an interrupted cleanup may have deleted it
         first = checkpoint.version
         if first not in listing.commits:
             return None
         while first - 1 in listing.commits:
             first -= 1
         commits = tuple(listing.commits[version] for version in range(first, checkpoint.version + 1))
-        return LogSegment(store.root, checkpoint.version, None, commits, commits[-1]), False
+        segment = LogSegment(
+            table_root=store.root, version=checkpoint.version, checkpoint=None, commits=commits, last_commit=commits[-1]
+        )
+        return segment, False
 
 
 class _LogBefore:
     """The log before a checkpoint, for comparison with the checkpoint.
 
-    is_whole: the log contains everything that the version holds. is_late: whether reading must stop now.
+    segment: the log's files, which may begin with an older checkpoint. is_whole: the log contains everything that the version
+    holds.
+    is_time_over: returns whether reading must stop now.
     """
 
     def __init__(self, store: ObjectStore, segment: LogSegment, is_whole: bool, is_time_over: Callable[[], bool]) -> None:
@@ -192,8 +199,9 @@ class _LogBefore:
         """How the checkpoint's files differ from those of the log before it; None if they do not. Raises
         CheckpointUnreadableError if the log begins with a checkpoint that cannot be read, and CorruptTableError if a commit
         cannot be read."""
-        live: set[str] = set()  # keys of files that a commit added, and that no newer commit removed
-        seen: set[str] = set()  # keys in all commits that were read, newest commit first
+        # Keys (log/file_keys.py) of logical files. The commits are read newest first.
+        live: set[str] = set()  # of files that a commit added, and that no newer commit removed
+        seen: set[str] = set()  # of files that any commit that was read adds or removes
         for _, pieces in replay(self._segment, self._commits, self._commits.file_actions):
             if self._is_time_over():
                 return f"it has no version checksum, and reading the log before it takes more than {COMPARE_SECONDS:.0f} seconds"
@@ -247,9 +255,9 @@ class _LogBefore:
 def _first_fault(keys: Iterable[str] | pa.Array, checkpoint_keys: pa.ChunkedArray, *, is_present: bool, text: str) -> str | None:
     """The message for the first of the keys that the checkpoint has (is_present) or lacks (not is_present); None if there is no
     such key. text: the message, with {} for the key's path."""
-    listed = pa.array(keys, pa.large_string())
-    place = pc.is_in(listed, checkpoint_keys).index(is_present).as_py()
-    return None if place < 0 else text.format(repr(path_of(listed[place].as_py())))
+    key_array = pa.array(keys, pa.large_string())
+    position = pc.is_in(key_array, checkpoint_keys).index(is_present).as_py()
+    return None if position < 0 else text.format(repr(path_of(key_array[position].as_py())))
 
 
 def _compared_fields(metadata: Metadata) -> tuple[object, ...]:

@@ -21,14 +21,14 @@ from delta_py.log.checkpoint_content.checkpoint_rows import (
     add_rows,
     adds_from_json,
     adds_of_part,
-    keys_of,
+    key_columns,
     remove_rows,
     removes_from_json,
     removes_of_part,
 )
 from delta_py.log.checkpoint_content.parquet_part import ParquetPart
 from delta_py.log.commit_reader import CommitReader
-from delta_py.log.file_keys import NO_KEYS, EachOnce, intersect_masks
+from delta_py.log.file_keys import NO_KEYS, DuplicateFilter, intersect_masks
 from delta_py.log.reconciliation import SeenKeys, replay
 from delta_py.log.segment import LogSegment
 
@@ -40,7 +40,9 @@ class FileState:
     """The file actions of one version, in the form of checkpoint rows.
 
     Call the methods once each, in this order: commit_adds, then checkpoint_adds (or is_untouched) for each part, then removes.
-    oldest_tombstone_ms: removes at or before this time, and removes without a time, are expired.
+    commits: reads the segment's commits. checkpoint: the older checkpoint with which the segment begins; None if it has none.
+    shape: the form of the add rows. oldest_tombstone_ms: removes at or before this time (ms since 1970), and removes without a
+    time, are expired.
     Methods raise CheckpointUnreadableError and CorruptTableError.
     """
 
@@ -56,13 +58,14 @@ class FileState:
         self._shape, self._oldest_tombstone_ms = shape, oldest_tombstone_ms
         self._seen: set[str] = set()  # keys of all file actions of the commits that were read, newest commit first
         self._tombstones: list[Columns] = []
-        self._keys = SeenKeys(self._seen)
-        self._each_once = EachOnce(NO_KEYS if checkpoint is None else checkpoint.repeated_keys)
+        self._seen_keys = SeenKeys(self._seen)
+        self._duplicate_filter = DuplicateFilter(NO_KEYS if checkpoint is None else checkpoint.repeated_keys)
 
     # ------------------------------------------------------------ adds
 
     def commit_adds(self) -> Iterator[pa.StructArray]:
-        """The live adds of the commits after the older checkpoint."""
+        """The live adds of the commits after the older checkpoint, newest commit first. This also collects the tombstones of
+        these commits, and the keys by which the other methods tell which files of the older checkpoint are live."""
         waiting_adds: list[dict[str, Any]] = []
         for file, rows in replay(self._segment, self._commits, self._commits.file_rows):
             commit_keys: set[str] = set()
@@ -71,12 +74,12 @@ class FileState:
                 self._collect_tombstones(removes_from_json(file, self._not_overridden(piece.removes, piece.remove_keys)))
                 commit_keys.update(piece.add_keys, piece.remove_keys)
                 if len(waiting_adds) >= _JOINED_ROWS:
-                    yield self._as_add_rows(adds_from_json(file, waiting_adds))
+                    yield self._to_add_rows(adds_from_json(file, waiting_adds))
                     waiting_adds = []
             self._seen |= commit_keys  # only now: the pieces of one commit do not undo each other (commit_reader.py)
         if waiting_adds:
-            yield self._as_add_rows(adds_from_json(self._segment.last_commit, waiting_adds))
-        self._keys = SeenKeys(self._seen)
+            yield self._to_add_rows(adds_from_json(self._segment.last_commit, waiting_adds))
+        self._seen_keys = SeenKeys(self._seen)
 
     def _not_overridden(self, bodies: list[dict[str, Any]], keys: list[str]) -> list[dict[str, Any]]:
         """The actions that no newer commit overrides. keys: of the actions (file_keys)."""
@@ -85,7 +88,7 @@ class FileState:
     @property
     def parts(self) -> list[Part]:
         """The files of the older checkpoint: top level and sidecars."""
-        return [] if self._checkpoint is None else [*self._checkpoint.top, *self._checkpoint.sidecars]
+        return [] if self._checkpoint is None else [*self._checkpoint.top_parts, *self._checkpoint.sidecars]
 
     @property
     def sidecar_times(self) -> dict[str, int]:
@@ -98,9 +101,9 @@ class FileState:
     def checkpoint_adds(self, part: Part) -> Iterator[pa.StructArray]:
         """The adds of one file of the older checkpoint that are still live and were not yielded before."""
         for columns in self._part_adds(part):
-            live = self._live_columns(columns, self._each_once)
+            live = self._live_columns(columns, self._duplicate_filter)
             if len(live["path"]):
-                yield self._as_add_rows(live)
+                yield self._to_add_rows(live)
 
     def _part_adds(self, part: Part) -> Iterator[Columns]:
         """The adds of one file of the older checkpoint, live or not, batch by batch."""
@@ -115,23 +118,22 @@ class FileState:
         its adds are still live, and a new checkpoint can name the part again."""
         leaves = [name for name in ("path", "deletionVector") if part.has_leaf("add", name)]
         for batch in part.columns("add", leaves, 65_536):
-            keys = keys_of(batch)
-            mask = self._keys.unseen_mask([keys])
-            if self._each_once.has_repeated(keys) or (mask is not None and mask.false_count):
+            keys = key_columns(batch)
+            unseen_mask = self._seen_keys.unseen_mask([keys])
+            if self._duplicate_filter.has_repeated(keys) or (unseen_mask is not None and unseen_mask.false_count):
                 return False
         return True
 
-    def _live_columns(self, columns: Columns, each_once: EachOnce | None = None) -> Columns:
-        """The rows that no newer action mentions. With each_once, rows that were yielded before are left out too."""
-        repeats = each_once if each_once is not None and each_once.is_needed else None
-        if not len(columns["path"]) or not (self._seen or repeats):
-            return columns
-        keys = keys_of(columns)
-        return _filter_columns(
-            columns, intersect_masks(self._keys.unseen_mask([keys]), None if repeats is None else repeats.mask(keys))
-        )
+    def _live_columns(self, columns: Columns, duplicate_filter: DuplicateFilter | None = None) -> Columns:
+        """The rows that no newer action mentions. With duplicate_filter, rows that were yielded before are left out too."""
+        drops_duplicates = duplicate_filter is not None and duplicate_filter.is_needed
+        if not len(columns["path"]) or not (self._seen or drops_duplicates):
+            return columns  # all rows are live: do not compute their keys
+        keys = key_columns(columns)
+        keep_mask = None if duplicate_filter is None else duplicate_filter.keep_mask(keys)
+        return _filter_columns(columns, intersect_masks(self._seen_keys.unseen_mask([keys]), keep_mask))
 
-    def _as_add_rows(self, columns: Columns) -> pa.StructArray:
+    def _to_add_rows(self, columns: Columns) -> pa.StructArray:
         """The adds as rows of the new checkpoint."""
         return add_rows(columns, self._shape)
 
@@ -143,7 +145,7 @@ class FileState:
             yield remove_rows(columns)
         for part in self.parts:
             for columns in self._part_removes(part):
-                live = self._live_columns(self._unexpired(columns))
+                live = self._live_columns(self._drop_expired(columns))
                 if len(live["path"]):
                     yield remove_rows(live)
 
@@ -155,11 +157,11 @@ class FileState:
 
     def _collect_tombstones(self, columns: Columns) -> None:
         """Keep the removes of a commit in memory until `removes` yields them. Expired ones are dropped."""
-        tombstones = self._unexpired(columns)
+        tombstones = self._drop_expired(columns)
         if len(tombstones["path"]):
             self._tombstones.append(tombstones)
 
-    def _unexpired(self, columns: Columns) -> Columns:
+    def _drop_expired(self, columns: Columns) -> Columns:
         """The removes that are not expired. A remove without a time is expired."""
         is_unexpired = pc.fill_null(pc.greater(columns["deletionTimestamp"], self._oldest_tombstone_ms), False)
         return _filter_columns(columns, None if is_unexpired.false_count == 0 else is_unexpired)

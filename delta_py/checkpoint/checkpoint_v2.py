@@ -54,7 +54,8 @@ class _Sidecars:
     row_count: int = 0
 
     def put(self, name: str, batches: Iterable[pa.StructArray]) -> None:
-        """Write `add` or `remove` rows into sidecars of about SIDECAR_ROWS."""
+        """Write rows into new sidecars of about SIDECAR_ROWS, and add the `sidecar` action of each. name: the kind of the rows,
+        `add` or `remove`."""
         file: RowFile | None = None
         for batch in batches:
             file = file or RowFile({"add": self.shape.add_type, "remove": REMOVE_TYPE}, self.shape.settings)
@@ -66,13 +67,14 @@ class _Sidecars:
             self._close(file)
 
     def _close(self, file: RowFile) -> None:
-        """Store a complete sidecar, and list it."""
+        """Store a complete sidecar under a new name, and add its `sidecar` action."""
         name, data = f"{uuid.uuid4()}.parquet", file.close()
         self.writer.put_sidecar(name, data)
         self._add_action(name, len(data), self.now_ms, file.row_count)
 
     def reuse(self, part: ParquetPart, time_ms: int) -> None:
-        """List a sidecar of the previous checkpoint again. time_ms: its creation time, as the previous checkpoint says."""
+        """Add the `sidecar` action of a sidecar of the previous checkpoint, which remains unchanged. time_ms: its creation time,
+        as the previous checkpoint says."""
         self._add_action(part.path.removeprefix(f"{SIDECAR_DIRECTORY}/"), part.size_bytes, time_ms, part.row_count)
 
     def _add_action(self, name: str, size_bytes: int, time_ms: int, row_count: int) -> None:
@@ -83,14 +85,20 @@ class _Sidecars:
 def write_v2_checkpoint(
     writer: LogWriter, written: WrittenCheckpoint, state: FileState, shape: RowShape, now_ms: int
 ) -> WrittenCheckpoint:
-    """Write the sidecars first, then the file that names them. Nothing has changed until that file exists.
+    """Write the sidecars first, then the top level, which is the file that names them. Readers ignore sidecars that no top level
+    names, so the checkpoint does not exist before that file is written.
 
-    Raises as write_checkpoint. If it fails, log cleanup deletes the sidecars that were already written.
+    written: the version and the actions other than file actions; returned with its counts filled in. state: the file actions.
+    shape: the form of the add rows. now_ms: the time of new sidecars, ms since 1970.
+
+    Raises CorruptTableError if the state cannot be rebuilt, and OSError if a file cannot be stored. Log cleanup later deletes the
+    sidecars that were already written.
     """
     sidecars = _Sidecars(writer, shape, now_ms)
 
     def new_adds() -> Iterator[pa.StructArray]:
-        """The adds that must be written to new sidecars. Sidecars that are reused are listed on the way."""
+        """The adds that must be written to new sidecars. For each sidecar that can be reused, this adds its action instead of
+        yielding its adds."""
         yield from _count_batches(written, state.commit_adds())
         for part in state.parts:
             if isinstance(part, ParquetPart) and _is_reusable(part, state, shape):
@@ -131,9 +139,9 @@ def _has_required_form(part: ParquetPart, shape: RowShape) -> bool:
     """Whether the adds have the fields that we would write, with the same types of statistics and typed partition values."""
     existing_types = {f.name: f.type for f in part.schema.field("add").type}
     required_types = {f.name: f.type for f in shape.add_type}
-    parsed = ("stats_parsed", "partitionValues_parsed")
+    struct_columns = ("stats_parsed", "partitionValues_parsed")
     return existing_types.keys() == required_types.keys() and all(
-        existing_types.get(name) == required_types.get(name) for name in parsed
+        existing_types.get(name) == required_types.get(name) for name in struct_columns
     )
 
 

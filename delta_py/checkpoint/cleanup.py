@@ -84,17 +84,19 @@ def clean_log(
         return CleanedLog()
     _put_v2_under_classic_name(store, writer)
     deadline = clock() + BUDGET_SECONDS
-    count, has_deleted_checkpoints = 0, False
-    for info, kind in _expired_files(store, checkpoint.version):
+    deleted_count = 0
+    has_deleted_checkpoints = False
+    for info, kind in _files_to_delete(store, checkpoint.version):
         if clock() > deadline:
             break
         writer.delete(info.path)
-        count += 1
+        deleted_count += 1
         has_deleted_checkpoints |= kind in (LogKind.CHECKPOINT_V2, LogKind.CHECKPOINT_CLASSIC)
-    # A new sidecar may belong to a checkpoint that is still being written.
+    # A new sidecar may belong to a checkpoint that is still being written. So only sidecars are deleted that are older than the
+    # cutoff and were written before yesterday's last midnight.
     if has_deleted_checkpoints and config.feature("v2Checkpoint"):
-        count += _delete_unused_sidecars(store, writer, min(cutoff_ms, _midnight_before(now_ms - _DAY_MS)))
-    return CleanedLog(checkpoint.version, count)
+        deleted_count += _delete_unused_sidecars(store, writer, min(cutoff_ms, _midnight_before(now_ms - _DAY_MS)))
+    return CleanedLog(checkpoint.version, deleted_count)
 
 
 def _delete_stale_staged(store: ObjectStore, now_ms: int) -> None:
@@ -140,8 +142,8 @@ def _newest_verified_checkpoint(store: ObjectStore, newest: int, clock: Callable
     listing = list_log(store, 0, newest)
     for checkpoint in listing.checkpoints:
         if checkpoint.version not in listing.commits:
-            continue  # without its own commit, the version cannot be read
-        if next(_expired_files(store, checkpoint.version), None) is None:
+            continue  # without its own commit, the checkpoint's version cannot be read, so it cannot be the first retained one
+        if next(_files_to_delete(store, checkpoint.version), None) is None:
             return None  # nothing could be deleted, and an older checkpoint would not change that
         try:
             fault = fault_of(store, checkpoint, listing, clock=clock)
@@ -154,8 +156,10 @@ def _newest_verified_checkpoint(store: ObjectStore, newest: int, clock: Callable
 
 
 def _put_v2_under_classic_name(store: ObjectStore, writer: LogWriter) -> None:
-    """Store the newest checkpoint under a classic name too, if it is V2. Then clients that do not know V2 read the protocol there
-    and report it. Without that name, they would only report that the commits that this cleanup deletes are missing.
+    """Store the newest checkpoint under a classic name too, if it is V2, before commits are deleted.
+
+    Clients that do not know V2 checkpoints then read the protocol in that file, and report that they do not support it. Without
+    the file, they would only report that commits are missing, because cleanup has deleted them.
     Protocol: Handling Backward compatibility while moving to UUID-named v2 Checkpoints.
     """
     newest = load_segment(store).checkpoint
@@ -167,8 +171,10 @@ def _put_v2_under_classic_name(store: ObjectStore, writer: LogWriter) -> None:
     writer.put_checkpoint(name, store.read(newest.files[0].path))
 
 
-def _expired_files(store: ObjectStore, first_retained: int) -> Iterator[tuple[ObjectInfo, LogKind]]:
-    """Log files before the checkpoint of the first retained version, oldest first, and compactions that begin at or before it."""
+def _files_to_delete(store: ObjectStore, first_retained: int) -> Iterator[tuple[ObjectInfo, LogKind]]:
+    """The log files that can be deleted, and their kinds, oldest first. first_retained: the version of the checkpoint with which
+    the retained log begins. These are all files of earlier versions, and compactions that begin at this version, because they
+    contain commits that the checkpoint replaces."""
     for info in store.list_from(LOG_DIRECTORY, version_prefix(0)):
         name = parse_log_name(info.path.rpartition("/")[2])
         if name is None or name.kind is LogKind.LAST_CHECKPOINT:

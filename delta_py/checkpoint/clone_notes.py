@@ -1,7 +1,7 @@
 """Notes of shallow clones: small files in `_delta_log/_pydelta_clones` of a table. They tell VACUUM that another table reads the
 table's files.
 
-    with noted(clone_store, -1, source_store, 12, paths): ...    # the commit of the clone
+    with leaving_clone_notes(clone_store, -1, source_store, 12, paths): ...    # the commit of the clone
     for note in read_notes(source_store): ...
 
 A note holds the location of the clone. It is only a hint: VACUUM reads the clone's own log to see which files the clone needs
@@ -38,8 +38,9 @@ _log = logging.getLogger("delta_py")
 
 @dataclass(frozen=True, slots=True)
 class CloneNote:
-    """path: of the note. written_ms: the note's modification time in the store. clone: the root of the clone. source: the root of
-    the table, as it was named then. after: the version that the clone had before, -1 if it had none."""
+    """The content of a note. path: of the note. written_ms: the note's modification time in the store, ms since 1970. clone: the
+    root of the clone. source: the root of the table that has the note, as the clone's writer named it. after: the version that
+    the clone had before the commit that refers to the table's files; -1 if the clone was created by it."""
 
     path: str
     written_ms: int
@@ -58,7 +59,9 @@ class UnreadableNote:
 
 
 @contextmanager
-def noted(clone: ObjectStore, after: int, source: ObjectStore | None, version: int, paths: Iterable[str]) -> Iterator[None]:
+def leaving_clone_notes(
+    clone: ObjectStore, after: int, source: ObjectStore | None, version: int, paths: Iterable[str]
+) -> Iterator[None]:
     """Leave notes in other tables, then let the body commit a clone that refers to their files. Delete the notes if that fails.
 
     after: the version that the clone has before the commit, -1 if none. source: the table that is cloned, None if none is.
@@ -75,7 +78,7 @@ def noted(clone: ObjectStore, after: int, source: ObjectStore | None, version: i
     except CommitOutcomeUnknownError:  # the commit may exist, so the notes must remain
         raise
     except (DeltaError, OSError):
-        for table, note in notes:
+        for table, note in notes:  # nothing was committed, so no clone refers to the files
             delete_notes(table, () if note is None else (note,))
         raise
 
@@ -107,32 +110,33 @@ def _is_within(directory: str, roots: Iterable[str]) -> bool:
     return any(f"{directory}/".startswith(f"{root}/") for root in roots)
 
 
-def leave_note(store: ObjectStore, clone: str, version: int, after: int) -> str | None:
+def leave_note(store: ObjectStore, clone_root: str, version: int, after: int) -> str | None:
     """Tell the table's VACUUM about a clone that is going to refer to the table's files. Returns the note's path.
 
-    version, after: as in `noted`. Returns None, and logs a warning, if no note is written: VACUUM would not read the clone's
-    location, or this user may not write here. The clone works without a note until VACUUM runs.
+    clone_root: the root of the clone. version, after: as in `leaving_clone_notes`. Returns None, and logs a warning, if no note
+    is written: VACUUM would not read the clone's location, or this user may not write here. The clone works without a note until
+    VACUUM runs.
     """
     path = f"{CLONE_DIRECTORY}/{version:020}-{uuid.uuid4().hex}.json"
-    if not in_reach(store.root, clone):
-        _warn_of_missing_note(store, clone, "it lies in another kind of store, or in another account")
+    if not in_reach(store.root, clone_root):
+        _warn_of_missing_note(store, clone_root, "it lies in another kind of store, or in another account")
         return None
     now_ms = time.time_ns() // 1_000_000
-    text = {"clone": clone, "source": store.root, "version": version, "after": after, "clonedAt": now_ms}
+    text = {"clone": clone_root, "source": store.root, "version": version, "after": after, "clonedAt": now_ms}
     try:
         store.put(path, json.dumps(text).encode())
     except StorageError as error:
-        _warn_of_missing_note(store, clone, error.message)
+        _warn_of_missing_note(store, clone_root, error.message)
         return None
     except OSError as error:  # the note may have been written nevertheless
-        _warn_of_missing_note(store, clone, str(error))
+        _warn_of_missing_note(store, clone_root, str(error))
     return path
 
 
-def _warn_of_missing_note(store: ObjectStore, clone: str, reason: str) -> None:
+def _warn_of_missing_note(store: ObjectStore, clone_root: str, reason: str) -> None:
     """Log that a clone may lose files, because its note is missing. store: of the table whose files it reads."""
     subject = "VACUUM of this table may not know of the shallow clone at"
-    _log.warning("%s: %s %s, and then deletes files that it reads: %s", store.root, subject, clone, reason)
+    _log.warning("%s: %s %s, and then deletes files that it reads: %s", store.root, subject, clone_root, reason)
 
 
 def delete_notes(store: ObjectStore, paths: Iterable[str]) -> None:
@@ -144,7 +148,7 @@ def delete_notes(store: ObjectStore, paths: Iterable[str]) -> None:
             continue
         except (OSError, StorageError) as error:
             _log.warning("%s: the note %s of a clone could not be deleted: %s", store.root, path, error)
-            return
+            return  # leave the other notes to VACUUM, too
 
 
 def list_notes(store: ObjectStore) -> list[ObjectInfo]:
@@ -153,7 +157,7 @@ def list_notes(store: ObjectStore) -> list[ObjectInfo]:
 
 
 def read_note(store: ObjectStore, info: ObjectInfo) -> CloneNote | UnreadableNote | None:
-    """Read one note. Returns None if it was deleted in the meantime."""
+    """Read one note. info: the note as list_notes returns it. Returns None if it was deleted in the meantime."""
     try:
         text = store.read_range(info.path, 0, _MOST_BYTES + 1)
         if len(text) > _MOST_BYTES:
@@ -168,4 +172,4 @@ def read_note(store: ObjectStore, info: ObjectInfo) -> CloneNote | UnreadableNot
         return None
     except (OSError, DeltaError, ValueError, TypeError, KeyError) as error:
         return UnreadableNote(info.path, info.modification_time_ms, f"it cannot be read: {type(error).__name__}")
-    return CloneNote(info.path, info.modification_time_ms, clone, source, after)
+    return CloneNote(path=info.path, written_ms=info.modification_time_ms, clone=clone, source=source, after=after)

@@ -39,7 +39,7 @@ LEAST_SECONDS = 3
 
 # The name of a lease file: version, duration in seconds, id.
 _FILE_NAME = re.compile(r"([0-9]{20})-([0-9]{1,6})s-[0-9a-f]{32}\.lease", re.ASCII)
-_RENEWALS = 3  # how often a lease is renewed before it would end, so that one renewal may fail
+_RENEWALS = 3  # how many renewals are due in the time for which a lease lasts, so that one of them may fail
 
 _log = logging.getLogger("delta_py")
 
@@ -49,7 +49,8 @@ _log = logging.getLogger("delta_py")
 
 @dataclass(frozen=True, slots=True)
 class Leases:
-    """live: paths and versions of the leases that have not ended. expired: paths of files that nobody needs any more."""
+    """The leases of a table at one time. live: path -> version of the leases that have not ended. expired: the paths of lease
+    files whose time is over."""
 
     live: dict[str, int]
     expired: tuple[str, ...]
@@ -69,7 +70,7 @@ class Leases:
 
     @property
     def version(self) -> int | None:
-        """The earliest version of the live leases."""
+        """The earliest version of the live leases, whose files VACUUM must keep; None if there is no live lease."""
         return min(self.live.values(), default=None)
 
 
@@ -100,9 +101,13 @@ def delete_expired(store: ObjectStore, leases: Leases, now_ms: int) -> None:
 
 
 def _version_for_vacuum(store: ObjectStore, version: int) -> int:
-    """The version to lease for a reader of `version`. It is the same version, unless the reader is in an open multi-table
-    transaction: VACUUM does not know the versions that the transaction wrote itself. Apart from its own files, the transaction
-    reads files of the version with which it began."""
+    """The version in the lease of a reader of `version`. It is the same version, unless the reader is in an open multi-table
+    transaction.
+
+    Such a transaction may read a version that it wrote itself, which VACUUM does not know yet. Apart from the files that the
+    transaction wrote, this version consists of files of the version with which the transaction began. So the lease names that
+    one.
+    """
     coordinated = coordination_of(store)
     tail = None if coordinated is None or coordinated.transaction is None else coordinated.last_tail
     return version if tail is None or tail.base is None else min(version, tail.base)
@@ -187,8 +192,9 @@ class HeldLease:
         threading.Thread(target=self._renew_until_end, args=(wait_seconds,), name="delta_py-lease", daemon=True).start()
 
     def move(self, version: int) -> None:
-        """The reader has reached a version. A later version is written at the next renewal, because the lease of the earlier
-        version keeps more files. An earlier version is written at once."""
+        """Record which version the reader reads now. A later version is written at the next renewal: until then, the lease of the
+        earlier version protects more files than necessary. An earlier version is written at once, because its files are not
+        protected yet."""
         with self._lock:
             self._version = version
             if version < self._lease.version and not self._ended.is_set():
@@ -215,7 +221,7 @@ class HeldLease:
         current_lease, new_lease = self._lease, replace(self._lease, version=self._version)
         if new_lease.put():
             self._lease, was_written, self._is_written = new_lease, self._is_written, True
-            if was_written and current_lease.path != new_lease.path:
+            if was_written and current_lease.path != new_lease.path:  # the same version has the same path
                 current_lease.end()
 
     def __enter__(self) -> Self:

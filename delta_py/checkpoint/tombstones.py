@@ -31,13 +31,15 @@ TOMBSTONE_SCHEMA = pa.schema(
 
 
 def tombstones(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> Iterator[pa.RecordBatch]:
-    """The tombstones of the commits after the checkpoint, then those of the checkpoint. The checkpoint omits files that were
-    removed longer ago than delta.deletedFileRetentionDuration. The batches have TOMBSTONE_SCHEMA.
-    Raises CheckpointUnreadableError, CorruptTableError."""
+    """The tombstones of the commits after the checkpoint, then those of the checkpoint, in batches of TOMBSTONE_SCHEMA.
+
+    checkpoint: the one with which the segment begins; None if it has none. It omits files that were removed longer ago than
+    delta.deletedFileRetentionDuration. Raises CheckpointUnreadableError, CorruptTableError.
+    """
     for file, rows in replay(segment, commits, commits.file_rows):
         for piece in rows:
             yield _tombstone_batch(removes_from_json(file, piece.removes))
-    for part in [] if checkpoint is None else [*checkpoint.top, *checkpoint.sidecars]:
+    for part in [] if checkpoint is None else [*checkpoint.top_parts, *checkpoint.sidecars]:
         if isinstance(part, ParquetPart):
             yield from map(_tombstone_batch, removes_of_part(part))
         else:

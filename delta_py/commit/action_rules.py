@@ -9,7 +9,7 @@ from __future__ import annotations
 from delta_py.commit.prepared import ROW_TRACKING_ENABLED, ROW_TRACKING_SUSPENDED, num_records
 from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol.features import Properties
-from delta_py.protocol.iceberg_compat import check_files, check_map_keys, is_written_by_iceberg, violation
+from delta_py.protocol.iceberg_compat import check_files, check_map_keys, is_written_by_iceberg, violation_error
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.write.data_files import WrittenFiles
@@ -55,7 +55,8 @@ def check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: Writt
     versions = config.iceberg_versions
     if snapshot is None or not versions:
         return
-    # The versions of IcebergCompat: enabled before the commit, enabled when the table's files were written, enabled after it.
+    # Each is the tuple of enabled IcebergCompat versions. versions: after the commit. previous_versions: before it.
+    # versions_of_files: when the files were written which the table will have.
     previous_versions = snapshot.config.iceberg_versions
     versions_of_files = previous_versions if restored is None else restored.config.iceberg_versions
     if versions_of_files != versions:
@@ -63,11 +64,11 @@ def check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: Writt
         check_files(versions_of_files, versions, partitioned=bool(config.partition_columns), files=remaining)
     if is_written_by_iceberg(frozenset(config.features), config.properties):
         check_map_keys(snapshot.schema, config.schema)
-    names = [table.partition_columns for table in (snapshot.config, config)]
-    if previous_versions and names[0] and names[0] != names[1]:
-        before_names, after_names = (", ".join(columns) for columns in names)
+    previous_columns, new_columns = snapshot.config.partition_columns, config.partition_columns
+    if previous_versions and previous_columns and previous_columns != new_columns:
+        before_names, after_names = ", ".join(previous_columns), ", ".join(new_columns)
         why = f"a table that is partitioned by ({before_names}) cannot become one by ({after_names}). Make a new table"
-        raise violation(versions[-1], "REPLACE_TABLE_CHANGE_PARTITION_NAMES", why)
+        raise violation_error(versions[-1], "REPLACE_TABLE_CHANGE_PARTITION_NAMES", why)
 
 
 def check_actions(root: str, config: TableConfig, written: WrittenFiles, before: TableConfig) -> None:
@@ -85,6 +86,7 @@ def check_actions(root: str, config: TableConfig, written: WrittenFiles, before:
             error_class="DELTA_DUPLICATE_ACTIONS_FOUND",
             sql_state="2D521",
         )
+    # If the commit ends append-only mode, the mode still holds for this commit.
     keeps_rows = before.enabled("delta.appendOnly") or config.enabled("delta.appendOnly")
     if keeps_rows and any(remove.data_change for remove in written.removes):
         raise append_only_error(root)
@@ -92,4 +94,4 @@ def check_actions(root: str, config: TableConfig, written: WrittenFiles, before:
     for add in written.adds if iceberg else ():
         if num_records(add) is None:
             why = f"the file {add.path} does not say how many records it has (numRecords)"
-            raise violation(iceberg[-1], "", why)
+            raise violation_error(iceberg[-1], "", why)

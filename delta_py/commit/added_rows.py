@@ -35,8 +35,11 @@ _MOST_ROWS = 4_000_000  # needed in addition to _MOST_BYTES, because repeated va
 
 @dataclass(frozen=True, slots=True)
 class ReadRows:
-    """The rows for which a predicate is true. state: the scan that returns exactly these rows of the files that may hold some;
-    None if reading rows would not decide more than the pruner, which uses partition values and statistics."""
+    """The rows that a commit has read: those for which a predicate is true. Tells which new files may hold such a row.
+
+    pruner: decides by partition values and statistics. state: a scan that returns exactly the rows for which the predicate is
+    true, to read the files that the pruner cannot exclude; None if reading rows would not exclude more files.
+    """
 
     pruner: FilePruner
     state: ScanState | None = None
@@ -59,7 +62,7 @@ class ReadRows:
             return cls(pruner)
         options = ScanOptions(drop_rows=True, timezone=timezone)
         state = make_state(config, store, StructType(()), conjunction(decidable_parts), options)
-        # drop_rows is off if partition values alone decide the predicate. Then the rows say nothing more.
+        # make_state turns drop_rows off if partition values alone decide the predicate. Then reading rows decides nothing more.
         return cls(pruner, state if state.drop_rows else None)
 
     def may_match(self, adds: Sequence[AddFile]) -> list[bool]:

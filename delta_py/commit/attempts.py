@@ -38,9 +38,13 @@ _log = logging.getLogger("delta_py")
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """conflict_attempts: how many versions are tried before giving up because of other writers. unsettled_attempts: how many
-    times in a row the store may leave the outcome unknown. first_wait_seconds: where Backoff starts. Waits are at most
-    longest_wait_seconds, or longest_doubt_seconds while the outcome is unknown."""
+    """How often a commit is tried, and how long the pauses between attempts are.
+
+    conflict_attempts: how many versions are tried before the commit fails because other writers took all of them.
+    unsettled_attempts: how many times in a row the outcome may be unknown before the commit fails with CommitOutcomeUnknownError.
+    first_wait_seconds: the pause with which Backoff starts. Pauses are at most longest_wait_seconds, or longest_doubt_seconds
+    while the outcome is unknown.
+    """
 
     conflict_attempts: int = 1000
     unsettled_attempts: int = 10
@@ -62,7 +66,8 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """store: the table's store. clock_ms: ms since 1970; sleep: seconds. Both exist for tests and simulations."""
+    """Makes prepared commits versions of one table. store: the table's store. clock_ms: returns ms since 1970. sleep: waits for a
+    number of seconds. Tests and simulations replace both."""
 
     store: ObjectStore
     policy: RetryPolicy
@@ -86,23 +91,23 @@ class Attempts:
                 outcome = writer.put_commit(prepared.version, actions, partial(to_json, prepared))
             except DeltaError as error:
                 if unknown_count:  # an earlier attempt at this version may still appear
-                    raise unknown_outcome(self.store, prepared) from error
+                    raise unknown_outcome_error(self.store, prepared) from error
                 raise
             winners = [] if outcome is Outcome.WON else self._winners(prepared)
-            # Our own txnId in the log: an earlier attempt has succeeded, although its confirmation was lost.
+            # If the first winner has our own txnId, an earlier attempt has succeeded, although its confirmation was lost.
             if outcome is Outcome.WON or (winners and winners[0].txn_id == prepared.txn_id):
                 return prepared, actions
             if winners:  # the race for this version is lost
-                prepared = self.follow(prepared, winners, new_paths)
+                prepared = self.rebase_on(prepared, winners, new_paths)
                 actions, unknown_count = prepared.actions(self.clock_ms()), 0
                 continue
             # No commit of this version can be read: neither ours nor another one.
             unknown_count += 1
             if unknown_count >= self.policy.unsettled_attempts:
-                raise unknown_outcome(self.store, prepared)
-        raise too_many_attempts(self.policy.conflict_attempts, prepared)
+                raise unknown_outcome_error(self.store, prepared)
+        raise too_many_attempts_error(self.policy.conflict_attempts, prepared)
 
-    def follow(self, prepared: PreparedCommit, winners: list[WinningCommit], new_paths: list[str]) -> PreparedCommit:
+    def rebase_on(self, prepared: PreparedCommit, winners: list[WinningCommit], new_paths: list[str]) -> PreparedCommit:
         """Rebase our commit on the winners: the commits of other writers that took the versions which we tried. Raises as rebase.
 
         It must be certain that our commit did not become a version. new_paths: files that this creates are added to this list.
@@ -115,15 +120,15 @@ class Attempts:
         return merged
 
     def _winners(self, prepared: PreparedCommit) -> list[WinningCommit]:
-        """The commits from the version that we tried; [] if there are none or the store does not answer.
+        """Read the commits from the version that we tried on; [] if there are none or the store does not answer.
 
-        The first may be ours: only our own commit carries our txnId, and no version has two commits.
+        The first one may be our own, which an earlier attempt wrote: then it has our txnId. The caller checks that.
         """
         winners: list[WinningCommit] = []
         while True:
             version = prepared.version + len(winners)
             try:
-                winners.append(winning_commit(self.store, version))
+                winners.append(read_winning_commit(self.store, version))
             except FileNotFoundError:
                 return winners
             except (OSError, StorageError) as error:
@@ -131,9 +136,9 @@ class Attempts:
                 return winners
 
 
-def winning_commit(store: ObjectStore, version: int) -> WinningCommit:
-    """A commit that another writer made in the meantime. Raises FileNotFoundError, OSError, StorageError, and CorruptTableError
-    for a commit that breaks the protocol."""
+def read_winning_commit(store: ObjectStore, version: int) -> WinningCommit:
+    """Read the commit of a version that another writer took in the meantime. Raises FileNotFoundError if the version does not
+    exist, OSError, StorageError, and CorruptTableError for a commit that breaks the protocol."""
     data = store.read(f"{LOG_DIRECTORY}/{commit_file_name(version)}")
     try:
         return WinningCommit.parse(version, data)
@@ -145,7 +150,7 @@ def winning_commit(store: ObjectStore, version: int) -> WinningCommit:
         ) from error
 
 
-def unknown_outcome(store: ObjectStore, prepared: PreparedCommit) -> CommitOutcomeUnknownError:
+def unknown_outcome_error(store: ObjectStore, prepared: PreparedCommit) -> CommitOutcomeUnknownError:
     """The error for a commit that may or may not have become a version."""
     return CommitOutcomeUnknownError(
         f"The store neither confirmed nor refused version {prepared.version} of the table at {store.root}, and does not "
@@ -156,7 +161,7 @@ def unknown_outcome(store: ObjectStore, prepared: PreparedCommit) -> CommitOutco
     )
 
 
-def too_many_attempts(attempts: int, prepared: PreparedCommit) -> ConcurrentWriteException:
+def too_many_attempts_error(attempts: int, prepared: PreparedCommit) -> ConcurrentWriteException:
     """The error for a commit that lost every race. attempts: how many versions were tried."""
     return ConcurrentWriteException(
         f"{attempts} versions were tried up to {prepared.version - 1}; other writers took each of them. "

@@ -4,7 +4,7 @@ applications, the number of attempts, and the work after a commit.
     with commit_settings(CommitSettings(info={"job": 17}, max_attempts=3)):
         delete(store, "price < 15")
 
-They hold in the thread of the block. Operations commit in the thread that calls them.
+The settings hold in the thread that runs the block. This is enough, because operations commit in the thread that calls them.
 Protocol: Commit Provenance Information; Transaction Identifiers.
 """
 
@@ -26,10 +26,11 @@ _COMPUTED = {
 
 @dataclass(frozen=True, slots=True)
 class CommitSettings:
-    """operation: its name in the history, instead of its own. info: more keys of commitInfo; `operationParameters` among them
-    are added to those of the operation. transactions: versions by application id, recorded whatever the table has recorded
-    before. max_attempts: how many versions are tried; None for the policy of the store. can_checkpoint: whether the commit may
-    write a checkpoint. can_clean_log: whether the log may be cleaned after it, if delta.enableExpiredLogCleanup allows it."""
+    """Settings for commits. operation: the name in the history, instead of the operation's own. info: more keys of commitInfo; if
+    `operationParameters` is one of them, its entries are added to the operation's own. transactions: versions by application id,
+    which the commit records even if the table has already recorded later ones. max_attempts: how many versions are tried; None
+    for the policy of the store. can_checkpoint: whether the commit may write a checkpoint. can_clean_log: whether the log may be
+    cleaned after it, if delta.enableExpiredLogCleanup allows it."""
 
     operation: str | None = None
     info: Mapping[str, Any] = field(default_factory=dict)

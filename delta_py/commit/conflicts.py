@@ -66,21 +66,23 @@ def rebase(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> PreparedCo
     assert winners and winners[0].version == ours.version
     shared = _shared_files(ours, winners)
     seen_paths = ours.reads.paths | {remove.path for remove in ours.removes}
-    added_paths: set[str] = set()  # files that were added after we read the table: their removal is no conflict
+    # Files that winners have added since we read the table: their removal by a later winner is no conflict. A file that our
+    # commit has seen is not one of them, even if a winner adds it again, with another deletion vector.
+    added_paths: set[str] = set()
     for winner in winners:
         _check_table(ours, winner)
         _check_ids_and_domains(ours, winner)
         _check_removed(ours, winner, shared.keys() | added_paths)
         _check_added(ours, winner, shared.keys())
         added_paths.update(add.path for add in winner.adds if add.path not in seen_paths)
-    tracking = [winner.domains[ROW_TRACKING_DOMAIN] for winner in winners if ROW_TRACKING_DOMAIN in winner.domains]
-    marks = [row_id_high_water_mark(domain) for domain in tracking]
+    row_id_domains = [winner.domains[ROW_TRACKING_DOMAIN] for winner in winners if ROW_TRACKING_DOMAIN in winner.domains]
+    marks = [row_id_high_water_mark(domain) for domain in row_id_domains]
     times = [winner.timestamp_ms for winner in winners if winner.timestamp_ms is not None]
     return replace(
         ours,
         version=winners[-1].version + 1,
         previous_timestamp_ms=times[-1] if times else ours.previous_timestamp_ms,
-        checksum=reduce(lambda checksum, winner: winner.after(checksum), winners, ours.checksum),
+        checksum=reduce(lambda checksum, winner: winner.advance_checksum(checksum), winners, ours.checksum),
         row_id_high_water_mark=marks[-1] if marks and ours.row_id_high_water_mark is not None else ours.row_id_high_water_mark,
         shared=tuple(shared.values()),
         followed_metadata=next(
@@ -93,10 +95,10 @@ def _check_table(ours: PreparedCommit, winner: WinningCommit) -> None:
     """Raise the conflict with a winner that changed the table's definition, or that came before a commit which must be the
     next.
     """
-    if ours.next_version_only and ours.read_version != NEW_TABLE:
-        raise _conflict(ConcurrentWriteException, ours, winner, "took the version that this one names")
+    if ours.next_version_only and ours.read_version != NEW_TABLE:  # a new table has a better message, below
+        raise _conflict_error(ConcurrentWriteException, ours, winner, "took the version that this one names")
     if ours.read_version == NEW_TABLE:
-        raise _conflict(
+        raise _conflict_error(
             ProtocolChangedException,
             ours,
             winner,
@@ -104,18 +106,20 @@ def _check_table(ours: PreparedCommit, winner: WinningCommit) -> None:
             "Append to it, or choose another path.",
         )
     if winner.protocol is not None:
-        raise _conflict(ProtocolChangedException, ours, winner, "changed the table's protocol")
+        raise _conflict_error(ProtocolChangedException, ours, winner, "changed the table's protocol")
     # A change of identity columns' marks alone does not concern a commit that leaves the metadata unchanged.
     if winner.metadata is not None and not (winner.only_identity and ours.metadata is None):
-        raise _conflict(MetadataChangedException, ours, winner, "changed the table's metadata")
+        raise _conflict_error(MetadataChangedException, ours, winner, "changed the table's metadata")
 
 
 def _check_ids_and_domains(ours: PreparedCommit, winner: WinningCommit) -> None:
-    """Raise the conflict with a winner that set the same metadata domain, or recorded a transaction of the same application."""
+    """Raise the conflict with a winner that set the same metadata domain, or recorded a transaction of an application whose
+    transactions our commit reads or records. If our commit replaces all files, most domains that a winner set are conflicts
+    too."""
     shared = winner.app_ids & (ours.reads.app_ids | {transaction.app_id for transaction in ours.transactions})
     if shared:
         what = f"recorded a transaction of the application {sorted(shared)[0]}, as this one does"
-        raise _conflict(
+        raise _conflict_error(
             ConcurrentTransactionException,
             ours,
             winner,
@@ -129,7 +133,7 @@ def _check_ids_and_domains(ours: PreparedCommit, winner: WinningCommit) -> None:
         domains = winner.domains.keys() - {ROW_TRACKING_DOMAIN}
         what = "which may describe files that this one replaces"
     if domains:
-        raise _conflict(
+        raise _conflict_error(
             ConcurrentWriteException,
             ours,
             winner,
@@ -145,21 +149,21 @@ def _check_removed(ours: PreparedCommit, winner: WinningCommit, exempt_paths: Se
     after we read the table.
     """
     removes = [remove for remove in winner.removes if remove.path not in exempt_paths]
-    removed = {remove.path for remove in removes}
-    removed_by_both = removed & {remove.path for remove in ours.removes}
-    if removed_by_both:
-        raise _conflict(
+    removed_paths = {remove.path for remove in removes}
+    paths_removed_by_both = removed_paths & {remove.path for remove in ours.removes}
+    if paths_removed_by_both:
+        raise _conflict_error(
             ConcurrentDeleteDeleteException,
             ours,
             winner,
-            f"removed {_files_text(removed_by_both)}, which this one removes or changes too",
+            f"removed {_files_text(paths_removed_by_both)}, which this one removes or changes too",
         )
-    removed_but_read = removed & ours.reads.paths
+    paths_removed_but_read = removed_paths & ours.reads.paths
     if ours.reads.all_rows:  # then each file whose rows were deleted was read
-        removed_but_read |= {remove.path for remove in removes if remove.data_change}
-    if removed_but_read:
-        raise _conflict(
-            ConcurrentDeleteReadException, ours, winner, f"removed {_files_text(removed_but_read)}, which this one has read"
+        paths_removed_but_read |= {remove.path for remove in removes if remove.data_change}
+    if paths_removed_but_read:
+        raise _conflict_error(
+            ConcurrentDeleteReadException, ours, winner, f"removed {_files_text(paths_removed_but_read)}, which this one has read"
         )
 
 
@@ -172,7 +176,7 @@ def _check_added(ours: PreparedCommit, winner: WinningCommit, shared: Set[str]) 
     """
     if ours.reads.all_files and winner.adds:
         what = f"added {_files_text({add.path for add in winner.adds})}, and this one must rewrite every file of the table"
-        raise _conflict(ConcurrentAppendException, ours, winner, what)
+        raise _conflict_error(ConcurrentAppendException, ours, winner, what)
     level = IsolationLevel.SERIALIZABLE if ours.metadata is not None else ours.isolation
     if ours.reads.may_match is None or level is IsolationLevel.SNAPSHOT_ISOLATION:
         return
@@ -188,12 +192,12 @@ def _check_added(ours: PreparedCommit, winner: WinningCommit, shared: Set[str]) 
         remedy = "As it changes the table's metadata too, no isolation level lets it pass."
     values = ", ".join(f"{name}={value}" for name, value in matching_adds[0].partition_values.items())
     where = f" to partition [{values}]" if values else ""
-    raise _conflict(
+    raise _conflict_error(
         ConcurrentAppendException,
         ours,
         winner,
         f"added {_files_text({add.path for add in matching_adds})}{where}, which may hold rows that "
-        f"this one had to read: {' or '.join(ours.reads.described)}",
+        f"this one had to read: {' or '.join(ours.reads.row_descriptions)}",
         f"Run the operation again. {remedy}",
     )
 
@@ -204,7 +208,7 @@ def _files_text(paths: Iterable[str]) -> str:
     return f"{first} and {len(more_paths)} more files" if more_paths else f"the file {first}"
 
 
-def _conflict(
+def _conflict_error(
     kind: type[DeltaConcurrentModificationException],
     ours: PreparedCommit,
     winner: WinningCommit,
@@ -222,7 +226,7 @@ def _conflict(
         version=winner.version,
         operation=winner.operation,
         isolation_level=ours.isolation.value,
-        predicates=ours.reads.described,
+        predicates=ours.reads.row_descriptions,
     )
 
 
@@ -238,28 +242,30 @@ def _shared_files(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> dic
     """
     if not ours.reads.only_deleted_rows:
         return {}
-    removed = {remove.path: remove for remove in ours.removes}
-    added = {add.path: add for add in ours.adds if add.deletion_vector is not None}
-    relevant_paths = ours.reads.paths | removed.keys()  # the files that our commit reads or changes
+    our_removes = {remove.path: remove for remove in ours.removes}
+    our_adds = {add.path: add for add in ours.adds if add.deletion_vector is not None}
+    relevant_paths = ours.reads.paths | our_removes.keys()  # the files that our commit reads or changes
     shared: dict[str, SharedFile] = {}
     removed_paths: set[str] = set()
     for winner in winners:
         adds = {add.path: add for add in winner.adds}
         for remove in (remove for remove in winner.removes if remove.path in relevant_paths):
-            # theirs: the file as the winner leaves it; None if it is gone. shared_file: what earlier winners did to the file.
+            # theirs: the file as the winner leaves it; None if it is gone. shared_file: what earlier winners did to the file;
+            # None if they did nothing to it.
             path, theirs, shared_file = remove.path, adds.get(remove.path), shared.get(remove.path)
             # The file before this winner: as an earlier winner left it, or as we remove it. If we only read the file, our commit
             # does not know its vector, and the winner's remove names it.
-            live_file = shared_file.theirs if shared_file is not None else removed.get(path, remove)
-            # The winner replaces the file's current vector, and not another one, by a new vector.
+            live_file = shared_file.theirs if shared_file is not None else our_removes.get(path, remove)
+            # keeps_file: the winner replaces the file's current vector, and not another one, by a new vector. A key is the path
+            # and the vector.
             new_key = theirs.key if theirs is not None and theirs.deletion_vector is not None else None
-            stays = new_key is not None and remove.key == live_file.key != new_key
-            we_remove_file = path in removed and path not in added
-            if theirs is None or not stays or we_remove_file:
+            keeps_file = new_key is not None and remove.key == live_file.key != new_key
+            we_remove_file = path in our_removes and path not in our_adds
+            if theirs is None or not keeps_file or we_remove_file:
                 removed_paths.add(path)
             else:
                 vector_before = remove.deletion_vector if shared_file is None else shared_file.before
-                shared[path] = SharedFile(vector_before, theirs, added.get(path), winner)
+                shared[path] = SharedFile(before=vector_before, theirs=theirs, ours=our_adds.get(path), winner=winner)
     return {path: file for path, file in shared.items() if path not in removed_paths}
 
 
@@ -270,16 +276,16 @@ def merged_rows(commit: PreparedCommit, file: SharedFile, before: BitMap64, thei
     """
     if not before <= theirs:
         what = f"gave back {len(before - theirs)} rows of the file {file.path}, which this one has read"
-        raise shared_conflict(commit, file, what)
+        raise shared_conflict_error(commit, file, what)
     newly_deleted = BitMap64() if ours is None else ours - before
     deleted_by_both = newly_deleted & theirs
     if deleted_by_both:
         what = f"took {len(deleted_by_both)} rows out of the file {file.path} that this one deletes or changes too"
-        raise shared_conflict(commit, file, what)
+        raise shared_conflict_error(commit, file, what)
     return theirs | newly_deleted
 
 
-def shared_conflict(commit: PreparedCommit, file: SharedFile, what: str) -> DeltaConcurrentModificationException:
+def shared_conflict_error(commit: PreparedCommit, file: SharedFile, what: str) -> DeltaConcurrentModificationException:
     """The conflict over a shared file. what: what the winner did, as in `took 2 rows out of ...`."""
     kind = ConcurrentDeleteReadException if file.ours is None else ConcurrentDeleteDeleteException
-    return _conflict(kind, commit, file.winner, what)
+    return _conflict_error(kind, commit, file.winner, what)

@@ -1,6 +1,9 @@
 """The end of a transaction over tables: its commits are rebased on those of other writers and ratified together.
 
-    moment = commit_group(ledger, transaction, {place: GroupTable(store, reads)})
+    versions = commit_group(ledger, transaction, {place: GroupTable(store, base)})     # {place: new version}
+
+A place is the location of a table's root, in the form that the ledger uses as the table's key (storage/coordinated.py). A
+proposal is a commit of the transaction as its ledger stores it until the end of the transaction.
 
 Each table's commits follow the winners by the same rules as any commit (conflicts.rebase). For tables that were only read, the
 reads are checked. Then one transaction of the ledger makes all of the commits versions, or none. The ledger does so only if no
@@ -19,7 +22,7 @@ from functools import partial
 from typing import Any
 
 from delta_py.backoff import Backoff
-from delta_py.commit.attempts import winning_commit
+from delta_py.commit.attempts import read_winning_commit
 from delta_py.commit.conflicts import rebase
 from delta_py.commit.post_commit import run_post_commit
 from delta_py.commit.prepared import (
@@ -54,7 +57,7 @@ from delta_py.write.data_files import delete_files
 
 _log = logging.getLogger("delta_py")
 _ATTEMPTS = 200
-_THREADS, _NAME = 8, "delta_py-group"
+_THREADS, _THREAD_NAME = 8, "delta_py-group"
 _BACKOFF = Backoff(first_seconds=0.002, longest_seconds=0.05)
 
 
@@ -99,19 +102,19 @@ class _TriedTable:
         """The ids of the tables that were read and written at this place: one id, if all is well."""
         return self.table.read_ids | {prepared.table_id for prepared in self.ours if prepared.table_id}
 
-    def follow(self) -> int:
+    def check_reads(self) -> int:
         """Check that the reads still hold, and return the newest version. Raises a conflict, SchemaMismatchError if another table
         is at the place now, UnsupportedOperationError if the ledger no longer knows a table there."""
         coordinated, store = named_coordination(self.table.store), self.table.store
         assert coordinated.transaction is None
         tail = coordinated.tail()
         if tail is None:
-            raise _forgotten_table(coordinated)
+            raise _forgotten_table_error(coordinated)
         if not self.table_ids <= {tail.table_id}:
             raise replaced(store.root, "the transaction has read or written it")
         # Earlier attempts have already read the first of the winners.
         for version in range(self.table.base + 1 + len(self.winners), tail.version + 1):
-            self.winners.append(winning_commit(store, version))
+            self.winners.append(read_winning_commit(store, version))
         if self.winners and self.table.reads is not None:
             # Rebase an empty commit with these reads, only to raise its conflicts.
             info = {"operation": "a transaction that read the table"}
@@ -164,10 +167,10 @@ def commit_group(
     for proposal in proposed:
         by_place.setdefault(proposal.commit.table, []).append(proposal)
     if unknown_places := by_place.keys() - tables.keys():
-        raise unidentified_tables(transaction, "changed", unknown_places)
+        raise unidentified_tables_error(transaction, "changed", unknown_places)
     tried_by_place: dict[str, _TriedTable] = {}
     _run_for_tables(
-        [partial(_parse, tried_by_place, place, table, by_place.get(place, ())) for place, table in tables.items()],
+        [partial(_add_tried_table, tried_by_place, place, table, by_place.get(place, ())) for place, table in tables.items()],
         tables.values(),
     )
     for attempt in range(_ATTEMPTS):
@@ -177,13 +180,13 @@ def commit_group(
         try:
             with ledger.turn(by_place) if attempt else nullcontext():  # after a lost race, take turns with other writers
                 # Tables that were only read: the ledger ratifies only if these are still their newest versions.
-                expected = {place: table.follow() for place, table in tried_by_place.items() if place not in by_place}
+                expected = {place: table.check_reads() for place, table in tried_by_place.items() if place not in by_place}
                 placing = [partial(_place, tried_by_place[place], placed) for place in by_place]
                 _run_for_tables(placing, tables.values())
                 # The threads have added the tables in any order.
-                placed.sort(key=lambda one_table: one_table.coordinated.place)
-                _name_group(placed, transaction)
-                _run_for_tables([partial(_stage, one_table) for one_table in placed], placed)
+                placed.sort(key=lambda placed_table: placed_table.coordinated.place)
+                _add_participants(placed, transaction)
+                _run_for_tables([partial(_stage, placed_table) for placed_table in placed], placed)
                 _ratify(ledger, transaction, tables, placed, expected, token)
         except VersionTakenError:
             _drop(placed)
@@ -200,8 +203,8 @@ def commit_group(
                 "Nothing of it was committed. Run it again.",
                 path=roots,
             ) from error
-        _finish(placed, proposed)
-        return {one_table.coordinated.place: one_table.prepared[-1].version for one_table in placed}
+        _run_post_commits(placed, proposed)
+        return {placed_table.coordinated.place: placed_table.prepared[-1].version for placed_table in placed}
     raise ConcurrentWriteException(
         f"The transaction {transaction} was tried {_ATTEMPTS} times, and others committed to one of its {len(tables)} tables "
         "each time. Nothing of it was committed. Run it again when fewer writers are at work.",
@@ -211,7 +214,7 @@ def commit_group(
     )
 
 
-def unidentified_tables(transaction: str, what: str, places: Iterable[str]) -> UnsupportedOperationError:
+def unidentified_tables_error(transaction: str, what: str, places: Iterable[str]) -> UnsupportedOperationError:
     """The error for tables that the transaction did not open by their paths. what: what the transaction did to them, `read` or
     `changed`."""
     return UnsupportedOperationError(
@@ -221,7 +224,7 @@ def unidentified_tables(transaction: str, what: str, places: Iterable[str]) -> U
     )
 
 
-def _forgotten_table(coordinated: CoordinatedStore) -> UnsupportedOperationError:
+def _forgotten_table_error(coordinated: CoordinatedStore) -> UnsupportedOperationError:
     """The error for a table that the ledger has forgotten since the transaction began."""
     return UnsupportedOperationError(
         f"The coordinator {coordinated.ledger.shown} does not know the table at {coordinated.root} any more, which the "
@@ -233,14 +236,14 @@ def _forgotten_table(coordinated: CoordinatedStore) -> UnsupportedOperationError
 
 
 def _run_for_tables(steps: Sequence[Callable[[], None]], tables: Iterable[GroupTable | _PlacedTable]) -> None:
-    """Run steps of several tables: at the same time if one of the stores is remote."""
-    in_threads(steps, _THREADS if any(table.store.is_remote for table in tables) else 1, _NAME)
+    """Run steps of several tables: in threads if any of the stores is remote, because then each step waits for replies."""
+    in_threads(steps, _THREADS if any(table.store.is_remote for table in tables) else 1, _THREAD_NAME)
 
 
 # ---------------------------------------------------------------- rebase on the winners
 
 
-def _parse(tried_by_place: dict[str, _TriedTable], place: str, table: GroupTable, proposed: Sequence[Proposed]) -> None:
+def _add_tried_table(tried_by_place: dict[str, _TriedTable], place: str, table: GroupTable, proposed: Sequence[Proposed]) -> None:
     """Add the table, with its parsed proposals, to `tried_by_place`. proposed: those of this table."""
     tried_by_place[place] = _TriedTable.of(table, proposed)
 
@@ -248,13 +251,13 @@ def _parse(tried_by_place: dict[str, _TriedTable], place: str, table: GroupTable
 def _place(tried_table: _TriedTable, all_placed: list[_PlacedTable]) -> None:
     """Place a table's commits at the versions after its newest one, and add the result to all_placed.
 
-    Each commit is rebased on the winners alone, and then moved behind the transaction's own earlier commits to the table. Raises
-    as _TriedTable.follow and conflicts.rebase.
+    Each commit is first rebased on the winners, as if it were the only one of the transaction. Then it gets a version, row ids
+    and a time after the transaction's own earlier commits to the table. Raises as _TriedTable.check_reads and conflicts.rebase.
     """
     store, base, coordinated = tried_table.table.store, tried_table.base, named_coordination(tried_table.table.store)
     assert base is not None
-    newest = tried_table.follow()
-    placed = _PlacedTable(store, coordinated, base, bool(tried_table.winners))
+    newest = tried_table.check_reads()
+    placed = _PlacedTable(store, coordinated, base, follows_others=bool(tried_table.winners))
     all_placed.append(placed)  # also if this fails: its new files must then be deleted
     for number, proposed_commit in enumerate(tried_table.ours):
         prepared = proposed_commit
@@ -272,7 +275,8 @@ def _place(tried_table: _TriedTable, all_placed: list[_PlacedTable]) -> None:
 
 
 def _check_independent(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> None:
-    """Raise ConcurrentWriteException if the commit cannot be rebased without the transaction's other commits to the table (ours).
+    """Raise ConcurrentWriteException if the commit cannot be rebased without the transaction's other commits to the table. ours:
+    all commits of the transaction to the table.
 
     That is so if it removes a file that another of them adds, in a table with row tracking: the row ids that the first commit
     assigns would differ from those that the second one refers to.
@@ -300,8 +304,9 @@ def _after_own_commits(prepared: PreparedCommit, earlier_actions: Sequence[Seque
 # ---------------------------------------------------------------- ratify together
 
 
-def _name_group(placed: Sequence[_PlacedTable], transaction: str) -> None:
-    """Each commit names all commits of the transaction, so that the tables' logs show it without the ledger."""
+def _add_participants(placed: Sequence[_PlacedTable], transaction: str) -> None:
+    """Write the list of all commits of the transaction into each commit's commitInfo, so that the tables' logs show the
+    transaction without the ledger."""
     participants = [
         {"tableId": placed_table.base.metadata.id, "version": prepared.version}
         for placed_table in placed
@@ -336,7 +341,7 @@ def _ratify(
 ) -> None:
     """Have all staged commits ratified. If this raises, nothing is ratified, except with CommitOutcomeUnknownError: then the
     staged commits may be ratified."""
-    staged = [commit for one_table in placed for commit in one_table.staged]
+    staged = [commit for placed_table in placed for commit in placed_table.staged]
     try:
         ledger.ratify(staged, expected=expected, transaction=transaction, token=token)
     except Exception as error:
@@ -355,9 +360,9 @@ def _was_ratified(ledger: Ledger, transaction: str, tables: Mapping[str, GroupTa
         state = ledger.state_of(transaction)
         was_ratified = _is_in_log(placed) if state is None else state == "committed"
     except (DeltaError, OSError) as error:
-        raise _unknown_outcome(ledger, transaction) from error
+        raise _unknown_outcome_error(ledger, transaction) from error
     if was_ratified is None:
-        raise _unknown_outcome(ledger, transaction)
+        raise _unknown_outcome_error(ledger, transaction)
     for draft in drafts:
         named_coordination(tables[draft.commit.table].store).drop_staged(draft.commit)
     return was_ratified
@@ -380,7 +385,7 @@ def _is_in_log(placed: Sequence[_PlacedTable]) -> bool | None:
     return first_table.store.read(f"{LOG_DIRECTORY}/{commit_file_name(staged.version)}") == data  # it is published
 
 
-def _unknown_outcome(ledger: Ledger, transaction: str) -> CommitOutcomeUnknownError:
+def _unknown_outcome_error(ledger: Ledger, transaction: str) -> CommitOutcomeUnknownError:
     """The error for a transaction that may or may not be committed."""
     return CommitOutcomeUnknownError(
         f"The coordinator {ledger.shown} neither confirmed nor refused the transaction {transaction}. It may stand, in all "
@@ -390,17 +395,18 @@ def _unknown_outcome(ledger: Ledger, transaction: str) -> CommitOutcomeUnknownEr
     )
 
 
-def _finish(placed: Sequence[_PlacedTable], proposed: Sequence[Proposed]) -> None:
+def _run_post_commits(placed: Sequence[_PlacedTable], proposed: Sequence[Proposed]) -> None:
     """Do the work that follows the commit, table by table. The transaction is already committed."""
     drafts_by_place: dict[str, list[Ratified]] = {}  # the staged commits as they were proposed
     for proposal in proposed:
         drafts_by_place.setdefault(proposal.commit.table, []).append(proposal.commit)
     _run_for_tables(
-        [partial(_finish_table, placed_table, drafts_by_place[placed_table.coordinated.place]) for placed_table in placed], placed
+        [partial(_run_post_commits_of, placed_table, drafts_by_place[placed_table.coordinated.place]) for placed_table in placed],
+        placed,
     )
 
 
-def _finish_table(placed: _PlacedTable, drafts: Sequence[Ratified]) -> None:
+def _run_post_commits_of(placed: _PlacedTable, drafts: Sequence[Ratified]) -> None:
     """Do the work after the commits of one table. drafts: the commits as they were proposed. They are deleted, because the
     ratified commits replace them."""
     placed.coordinated.note_ratified(placed.staged)
@@ -414,4 +420,4 @@ def _finish_table(placed: _PlacedTable, drafts: Sequence[Ratified]) -> None:
         writer = LogWriter(placed.store, config)
         run_post_commit(placed.store, writer, config, prepared.version, actions, before=previous_snapshot, checksum=checksum)
         # No snapshot exists of the versions between the transaction's own commits.
-        previous_snapshot, checksum = None, None if checksum is None else checksum.after(config, actions)
+        previous_snapshot, checksum = None, None if checksum is None else checksum.after_commit(config, actions)

@@ -33,6 +33,7 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
+# Modules that not every process needs are imported in the functions that use them: each process pays for its imports.
 if TYPE_CHECKING:
     from delta_py.checkpoint.checkpoint_file import WrittenCheckpoint
 
@@ -76,12 +77,13 @@ def run_post_commit(
     """
     from delta_py.log.log_compaction import compaction_range
 
-    # A catalog that does not ratify the table's commits is told about the new version.
+    # An external table of a catalog: the catalog does not ratify the commit, but is told the new version.
     if isinstance(store, TableStore) and store.external_table is not None:
-        with harmless(store, version, "is not reported to its catalog"):
+        with logging_failures(store, version, "is not reported to its catalog"):
             store.external_table.report_version(version, _timestamp_ms(actions, clock_ms))
-    with harmless(store, version, "has no version checksum"):
-        derived = None if checksum is None else checksum.after(config, actions)
+    with logging_failures(store, version, "has no version checksum"):
+        # The cheapest way that is possible: from the known checksum, from a stored one, or from the log.
+        derived = None if checksum is None else checksum.after_commit(config, actions)
         derived = (
             derived
             or _derive_checksum(store, config, version, actions, before)
@@ -90,23 +92,23 @@ def run_post_commit(
         if derived is not None:
             writer.put_checksum(version, derived.to_bytes())
     interval = _CHECKPOINT_INTERVAL
-    with harmless(store, version, "has no checkpoint"):
+    with logging_failures(store, version, "has no checkpoint"):
         interval = checkpoint_interval(config)
         settings = current_settings()
         if version > 0 and version % interval == 0 and settings.can_checkpoint:
             _write_checkpoint(store, writer, version, actions, clock_ms())
-            with harmless(store, version, "was followed by no log cleanup"):
+            with logging_failures(store, version, "was followed by no log cleanup"):
                 if settings.can_clean_log:
                     _clean_log(store, writer, config, clock_ms())
     compacted = compaction_range(version, interval)
     if compacted is not None:
-        with harmless(store, version, "has no log compaction"):
+        with logging_failures(store, version, "has no log compaction"):
             _write_compaction(store, writer, *compacted)
-    with harmless(store, version, "its symlink manifests are not up to date (generate writes them)"):
+    with logging_failures(store, version, "its symlink manifests are not up to date (generate writes them)"):
         if config.properties.boolean(_MANIFESTS):
-            from delta_py.commit.symlink_manifests import follow_commit
+            from delta_py.commit.symlink_manifests import update_manifests
 
-            follow_commit(store, config, actions)
+            update_manifests(store, config, actions)
 
 
 def checkpoint(snapshot: Snapshot, *, clock_ms: Callable[[], int] = _now_ms) -> int:
@@ -119,14 +121,14 @@ def checkpoint(snapshot: Snapshot, *, clock_ms: Callable[[], int] = _now_ms) -> 
 
     writer = LogWriter(snapshot.store, snapshot.config)
     written = write_checkpoint(snapshot.store, writer, snapshot.segment, now_ms=clock_ms())
-    with harmless(snapshot.store, snapshot.version, "was followed by no log cleanup"):
+    with logging_failures(snapshot.store, snapshot.version, "was followed by no log cleanup"):
         # The newest version determines how long the log is retained, and the snapshot may be an older one.
         _clean_log(snapshot.store, writer, Snapshot.load(snapshot.store).config, clock_ms())
     return written.file_count
 
 
 @contextmanager
-def harmless(store: ObjectStore, version: int, what: str) -> Iterator[None]:
+def logging_failures(store: ObjectStore, version: int, what: str) -> Iterator[None]:
     """Log a failure of the body instead of raising it, because the commit already stands. what: the consequence, for the log, as
     in `has no checkpoint`."""
     raised = os.environ.get("PYDELTA_POST_COMMIT_ERRORS")
@@ -159,10 +161,11 @@ def _derive_checksum(
     store: ObjectStore, config: TableConfig, version: int, actions: Sequence[Action], previous_snapshot: Snapshot | None
 ) -> VersionChecksum | None:
     """Derive the checksum from the previous version and the commit's own actions; None if they do not determine it."""
+    # A commit of 0 bytes has lost its actions, and its checksum may describe them.
     if previous_snapshot is not None and previous_snapshot.segment.last_commit.size_bytes == 0:
-        return None  # its checksum may describe actions that are lost
+        return None
     checksum = _empty_checksum(config) if version == 0 else _checksum_before(store, config, version, previous_snapshot)
-    return None if checksum is None else checksum.after(config, actions)
+    return None if checksum is None else checksum.after_commit(config, actions)
 
 
 def _checksum_before(
@@ -174,10 +177,10 @@ def _checksum_before(
         return _derive_from_older(store, config, version - 1, version)
     if previous_snapshot.checksum is not None:
         return previous_snapshot.checksum
-    # The newest version with a checksum; None if there is none since the last checkpoint. Then none is searched for.
+    # The newest version with a checksum; None if no version since the last checkpoint has one, so that a search would be in vain.
     newest = previous_snapshot.segment.last_checksum_version
     checksum = None if newest is None else _derive_from_older(store, config, newest, version)
-    return counted_checksum(previous_snapshot) if checksum is None and _is_small_log(previous_snapshot.segment) else checksum
+    return compute_checksum(previous_snapshot) if checksum is None and _is_small_log(previous_snapshot.segment) else checksum
 
 
 def _derive_from_older(store: ObjectStore, config: TableConfig, newest: int, version: int) -> VersionChecksum | None:
@@ -189,24 +192,35 @@ def _derive_from_older(store: ObjectStore, config: TableConfig, newest: int, ver
         if checksum is not None:
             for later in range(older_version + 1, version):
                 # Protocol and metadata of the versions in between do not matter: only those of the last version are written.
-                checksum = None if checksum is None else checksum.after(config, read_actions(store, later))
+                checksum = None if checksum is None else checksum.after_commit(config, read_actions(store, later))
             return checksum
     return None
 
 
 def _empty_checksum(config: TableConfig) -> VersionChecksum:
-    """The state before version 0."""
-    return VersionChecksum("", config.protocol, config.metadata, 0, 0, None, (), ())
+    """The checksum from which that of version 0 is derived: a table without files. Protocol and metadata are those of
+    `config`."""
+    return VersionChecksum(
+        path="",
+        protocol=config.protocol,
+        metadata=config.metadata,
+        file_count=0,
+        size_bytes=0,
+        set_transactions=(),
+        domain_metadata=(),
+    )
 
 
 def _replay_for_checksum(
     store: ObjectStore, version: int, actions: Sequence[Action], previous_snapshot: Snapshot | None
 ) -> VersionChecksum | None:
-    """Compute the checksum from the log; None if the log is not small."""
+    """Compute the checksum of `version` from the log, which costs as much as loading the table; None if the log is not small.
+    actions: those of the version's commit. previous_snapshot: of the version before, whose size is known; None if there is
+    none."""
     if previous_snapshot is not None and not _is_small_log(previous_snapshot.segment):
         return None
     segment = load_segment(store, version)
-    return counted_checksum(Snapshot.of_segment(store, segment), actions) if _is_small_log(segment) else None
+    return compute_checksum(Snapshot.of_segment(store, segment), actions) if _is_small_log(segment) else None
 
 
 def _is_small_log(segment: LogSegment) -> bool:
@@ -214,19 +228,20 @@ def _is_small_log(segment: LogSegment) -> bool:
     return segment.size_bytes <= _SMALL_LOG_BYTES
 
 
-def counted_checksum(snapshot: Snapshot, actions: Sequence[Action] = ()) -> VersionChecksum:
-    """The checksum of a version, computed from its state. actions: of its commit; a written checksum contains its txnId."""
+def compute_checksum(snapshot: Snapshot, actions: Sequence[Action] = ()) -> VersionChecksum:
+    """The checksum of a version, computed from the list of its files. actions: those of its commit, from which the txnId is
+    taken; a checksum that is only compared, and not written, needs none."""
     sizes = [(batch.files.num_rows, pc.sum(batch.files["size"]).as_py() or 0) for batch in snapshot.file_batches()]
     return VersionChecksum(
-        "",
-        snapshot.protocol,
-        snapshot.metadata,
-        sum(count for count, _ in sizes),
-        sum(size for _, size in sizes),
-        snapshot.timestamp_ms if snapshot.config.enabled("inCommitTimestamp") else None,
-        tuple(snapshot.set_transactions().values()),
-        tuple(snapshot.domain_metadata().values()),
-        _commit_info(actions).txn_id,
+        path="",
+        protocol=snapshot.protocol,
+        metadata=snapshot.metadata,
+        file_count=sum(count for count, _ in sizes),
+        size_bytes=sum(size for _, size in sizes),
+        in_commit_timestamp_ms=snapshot.timestamp_ms if snapshot.config.enabled("inCommitTimestamp") else None,
+        set_transactions=tuple(snapshot.set_transactions().values()),
+        domain_metadata=tuple(snapshot.domain_metadata().values()),
+        txn_id=_commit_info(actions).txn_id,
     )
 
 
@@ -253,15 +268,15 @@ def _write_checksum_of(written: WrittenCheckpoint, writer: LogWriter, actions: S
     other_actions, info = written.other_actions, _commit_info(actions)
     assert other_actions.protocol is not None and other_actions.metadata is not None
     checksum = VersionChecksum(
-        "",
-        other_actions.protocol,
-        other_actions.metadata,
-        written.file_count,
-        written.table_bytes,
-        info.in_commit_timestamp_ms,
-        tuple(other_actions.transactions.values()),
-        tuple(other_actions.domains.values()),
-        info.txn_id,
+        path="",
+        protocol=other_actions.protocol,
+        metadata=other_actions.metadata,
+        file_count=written.file_count,
+        size_bytes=written.table_bytes,
+        in_commit_timestamp_ms=info.in_commit_timestamp_ms,
+        set_transactions=tuple(other_actions.transactions.values()),
+        domain_metadata=tuple(other_actions.domains.values()),
+        txn_id=info.txn_id,
     )
     writer.put_checksum(written.version, checksum.to_bytes())
 

@@ -75,8 +75,9 @@ class IsolationLevel(Enum):
 MayMatch: TypeAlias = Callable[[Sequence[AddFile]], Sequence[bool]]
 
 
-def any_match(matches: Sequence[MayMatch]) -> MayMatch | None:
-    """Combine the checks of several reads: whether files may hold a row of any of them. None if there are no reads."""
+def combine_matches(matches: Sequence[MayMatch]) -> MayMatch | None:
+    """Combine the checks of several reads into one, which tells whether a file may hold a row of any of these reads. None if
+    there are no reads."""
     if not matches:
         return None
     return lambda adds: [any(answers) for answers in zip(*(match(adds) for match in matches), strict=True)]
@@ -105,8 +106,8 @@ class ReadSet:
     partitions: tuple[PartitionSet, ...] = ()
 
     @property
-    def described(self) -> list[str]:
-        """Which rows were read, for messages."""
+    def row_descriptions(self) -> list[str]:
+        """Texts that say which rows were read, for messages: predicates and partitions."""
         return [*self.predicates, *map(str, self.partitions)]
 
     @property
@@ -178,8 +179,12 @@ class PreparedCommit:
         return CommitInfo({**times, **self.commit_info, "txnId": self.txn_id})
 
     def _with_row_ids(self) -> tuple[Iterable[AddFile], tuple[DomainMetadata, ...]]:
-        """The files with row ids, and the domains. The mark is at least the one that `domains` requests, and at least the files'
-        highest row id."""
+        """The files with row ids, and the domains, which then include row tracking's new high water mark, the highest row id that
+        is assigned. If the commit assigns no row ids, both remain as they are.
+
+        Row ids are assigned after the table's mark, the mark that `domains` requests, and the row ids that the files already
+        have.
+        """
         assigned_mark = self.row_id_high_water_mark
         if assigned_mark is None:
             return self.adds, self.domains
@@ -217,7 +222,7 @@ class PreparedCommit:
 
 
 def num_records(add: AddFile) -> int | None:
-    """The row count that the file's statistics state; None if they do not.
+    """The row count that the file's statistics state (numRecords); None if they do not state one.
     Protocol: Per-file Statistics."""
     try:
         value = orjson.loads(add.stats or "{}").get("numRecords")
@@ -227,7 +232,8 @@ def num_records(add: AddFile) -> int | None:
 
 
 def row_id_high_water_mark(domain: DomainMetadata | None) -> int:
-    """The mark in the row tracking domain; -1 before any row id was assigned."""
+    """The high water mark in the row tracking domain: the highest row id that the table has assigned; -1 if it has assigned none.
+    domain: None if the table does not have it. Raises CorruptTableError for a domain that is not valid."""
     if domain is None or domain.removed:
         return -1
     try:
@@ -243,8 +249,8 @@ def row_id_high_water_mark(domain: DomainMetadata | None) -> int:
 
 
 def highest_row_id(adds: Iterable[AddFile]) -> int:
-    """The highest row id that the files imply by their base row ids; -1 if there is none. A file without a stated row count
-    counts as having one row."""
+    """The highest row id of the files, from their base row ids and row counts; -1 if no file has row ids. A file without a stated
+    row count counts as having one row: its first row id is certain."""
     return max((add.base_row_id + max(num_records(add) or 1, 1) - 1 for add in adds if add.base_row_id is not None), default=-1)
 
 
@@ -312,12 +318,13 @@ class WinningCommit:
         """The applications whose transactions the commit records."""
         return {transaction.app_id for transaction in self.transactions}
 
-    def after(self, checksum: VersionChecksum | None) -> VersionChecksum | None:
-        """The checksum of this version, computed from that of the previous version. Its protocol and metadata are not updated."""
+    def advance_checksum(self, checksum: VersionChecksum | None) -> VersionChecksum | None:
+        """The checksum of this version, computed from that of the previous version, except for protocol and metadata, which
+        remain those of the previous version. None if it cannot be computed."""
         if checksum is None:
             return None
         info = CommitInfo({"inCommitTimestamp": self.timestamp_ms})
-        return checksum.after(None, [info, *self.domains.values(), *self.transactions, *self.removes, *self.adds])
+        return checksum.after_commit(None, [info, *self.domains.values(), *self.transactions, *self.removes, *self.adds])
 
 
 def _has_identity_tag(info: CommitInfo) -> bool:
@@ -357,7 +364,8 @@ def _rebased_add(file: SharedFile, vector: DeletionVectorDescriptor | None) -> A
 
 
 def _rebased_remove(theirs: AddFile, remove: RemoveFile) -> RemoveFile:
-    """Our remove of the file, with the vector that is live after the winners."""
+    """Our remove of the file, changed so that it removes the file with the vector and the row ids that it has after the winners.
+    theirs: the add that is live after the winners. remove: as it was prepared."""
     return replace(
         remove,
         path_text=theirs.path_text,
@@ -370,8 +378,9 @@ def _rebased_remove(theirs: AddFile, remove: RemoveFile) -> RemoveFile:
 def _with_metrics_of(
     commit_info: Mapping[str, Any], files: Iterable[SharedFile], vectors: Mapping[str, DeletionVectorDescriptor | None]
 ) -> dict[str, Any]:
-    """commitInfo whose metrics count vectors and files as they are after the winners. Only metrics that it already has are
-    changed."""
+    """The commitInfo with corrected metrics, which count vectors and files as they are after the winners. Only metrics that the
+    commitInfo already has are changed. files: the shared files from which our commit deletes rows. vectors: as in
+    with_vectors."""
     change: Counter[str] = Counter()
     for file in files:
         # Both are booleans, which count as 0 or 1 below. is_removed: no row of the file remains.
@@ -385,9 +394,9 @@ def _with_metrics_of(
         change["BytesRemoved"] += file.theirs.size_bytes * is_removed
     metrics = dict(commit_info.get("operationMetrics") or {})
     if commit_info.get("operation") == "UPDATE":
-        del change["FilesRemoved"]  # it counts each file from which it deletes rows
-    for what, difference in change.items():
-        for name in _METRICS[what]:
+        del change["FilesRemoved"]  # an UPDATE already counts each file from which it deletes rows as removed
+    for metric, difference in change.items():
+        for name in _METRICS[metric]:
             if name in metrics:
                 metrics[name] = str(int(metrics[name]) + difference)
     return {**commit_info, "operationMetrics": metrics} if metrics else dict(commit_info)

@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 
 from delta_py.commit.added_rows import ReadRows
-from delta_py.commit.prepared import IsolationLevel, PreparedCommit, ReadSet, any_match
+from delta_py.commit.prepared import IsolationLevel, PreparedCommit, ReadSet, combine_matches
 from delta_py.errors import CorruptTableError, DeltaError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.protocol.actions import (
@@ -106,14 +106,14 @@ def _checking_ledger_data(what: str) -> Iterator[None]:
 
 
 def _parse_commit(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> PreparedCommit:
-    """The commit in a JSON object of to_json."""
+    """The commit in a JSON object that to_json made. store, config: as in from_json."""
     actions = [parse_action(line.encode()) for line in value["actions"]]
 
-    def of(kind: type[Any]) -> tuple[Any, ...]:
+    def actions_of(kind: type[Any]) -> tuple[Any, ...]:
         """The actions of one kind."""
         return tuple(action for action in actions if type(action) is kind)
 
-    protocol, metadata = (next(iter(of(kind)), None) for kind in _AT_MOST_ONE)
+    protocol, metadata = (next(iter(actions_of(kind)), None) for kind in _AT_MOST_ONE)
     return PreparedCommit(
         version=value["version"],
         read_version=value["readVersion"],
@@ -121,11 +121,11 @@ def _parse_commit(value: dict[str, Any], store: ObjectStore, config: TableConfig
         commit_info=value["commitInfo"],
         protocol=protocol,
         metadata=metadata,
-        adds=of(AddFile),
-        removes=of(RemoveFile),
-        cdc=of(AddCDCFile),
-        transactions=of(SetTransaction),
-        domains=of(DomainMetadata),
+        adds=actions_of(AddFile),
+        removes=actions_of(RemoveFile),
+        cdc=actions_of(AddCDCFile),
+        transactions=actions_of(SetTransaction),
+        domains=actions_of(DomainMetadata),
         reads=_parse_reads(value["reads"], store, config),
         isolation=IsolationLevel.parse(value["isolation"]),
         in_commit_timestamps=value["inCommitTimestamps"],
@@ -137,39 +137,41 @@ def _parse_commit(value: dict[str, Any], store: ObjectStore, config: TableConfig
 
 
 def _parse_reads(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> ReadSet:
-    """The read set in a JSON object of _reads_to_dict."""
+    """The read set in a JSON object that _reads_to_dict made."""
     predicates = tuple(value["predicates"])
     rows = [
         _parse_read_rows(text, timezone, store, config) for text, timezone in zip(predicates, value["timezones"], strict=True)
     ]
     partition_sets = [_parse_partitions(item, config) for item in value.get("partitions", ())]
-    # Partitions that cannot be parsed: any row may have been read.
+    # If partitions cannot be parsed, any row may have been read: ReadRows without a predicate.
     matches = [ReadRows.of(store, config, None, "UTC") if partitions is None else partitions for partitions in partition_sets]
     return ReadSet(
-        predicates,
-        any_match([read.may_match for read in (*rows, *matches)]),
-        frozenset(value["paths"]),
-        frozenset(value["appIds"]),
-        value["onlyTakenRows"],
-        value["allRows"],
-        value["allFiles"],
-        tuple(value["timezones"]),
-        tuple(partitions for partitions in partition_sets if partitions is not None),
+        predicates=predicates,
+        may_match=combine_matches([read.may_match for read in (*rows, *matches)]),
+        paths=frozenset(value["paths"]),
+        app_ids=frozenset(value["appIds"]),
+        only_deleted_rows=value["onlyTakenRows"],
+        all_rows=value["allRows"],
+        all_files=value["allFiles"],
+        timezones=tuple(value["timezones"]),
+        partitions=tuple(partitions for partitions in partition_sets if partitions is not None),
     )
 
 
 def _parse_read_rows(text: str, timezone: str, store: ObjectStore, config: TableConfig) -> ReadRows:
-    """The rows that a predicate selects. text: its SQL."""
+    """The rows that a predicate selects; all rows if its text cannot be parsed. text: the predicate's SQL."""
     try:
         predicate = parse_predicate(text, config.schema, session_timezone=timezone)
     except DeltaError:
-        predicate = None  # it may match any row
+        predicate = None  # stands for all rows: the predicate may match any row
     return ReadRows.of(store, config, predicate, timezone)
 
 
 def _parse_partitions(value: dict[str, Any], config: TableConfig) -> PartitionSet | None:
-    """The partitions in a JSON object. None if their values cannot be parsed with the types of `config`: if the commit widens the
-    partition columns' types, the values are of the wider types."""
+    """The partitions in a JSON object; None if their values cannot be parsed with the column types of `config`.
+
+    config: of the version that was read. A commit that widens the type of a partition column has values of the wider type.
+    """
     try:
         return PartitionSet.of(config, value["values"], value["timezone"])
     except DeltaError:

@@ -43,7 +43,8 @@ def with_row_counts(store: ObjectStore, adds: tuple[AddFile, ...], *, gives_row_
 def _with_counts_of_footers(
     store: ObjectStore, adds: Sequence[AddFile], uncounted_adds: Sequence[AddFile]
 ) -> tuple[AddFile, ...]:
-    """The adds; those in uncounted_adds get the row counts of their footers."""
+    """The adds in the same order. Those that are also in uncounted_adds get statistics with the row count of their Parquet
+    footer."""
     if not uncounted_adds:
         return tuple(adds)
     row_counts = in_threads([partial(_row_count, store, add) for add in uncounted_adds], _THREADS, "delta_py-footers")

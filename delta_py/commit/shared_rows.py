@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyroaring import BitMap64
 
-from delta_py.commit.conflicts import merged_rows, shared_conflict
+from delta_py.commit.conflicts import merged_rows, shared_conflict_error
 from delta_py.commit.prepared import PreparedCommit, SharedFile, num_records
 from delta_py.errors import DeletionVectorError, DeltaError, StorageError
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, dv_file_bytes, read_deletion_vector
@@ -24,8 +24,11 @@ _THREADS = 8
 
 
 def merge_shared_vectors(store: ObjectStore, commit: PreparedCommit) -> tuple[PreparedCommit, str | None]:
-    """Return the commit without shared files: each file has a vector with the deleted rows of both sides. The vectors are written
-    to one new file. Also returns its path, or None if no file was needed.
+    """Compare and merge the deletion vectors of the shared files: the data files that the commit has read or changes, and whose
+    vectors winners have changed. Files from which the commit deletes rows get a vector with the deleted rows of both sides.
+
+    Returns the commit with these vectors, whose `shared` is empty, and the path of the one file that holds them; None if no file
+    was needed.
 
     Raises a DeltaConcurrentModificationException if both commits deleted the same row, if rows were restored, and if a vector
     cannot be read; StorageError if the new vectors cannot be written. Then the new file is deleted again.
@@ -62,7 +65,7 @@ def _merge_rows(store: ObjectStore, commit: PreparedCommit, file: SharedFile) ->
             f"took rows out of the file {file.path}, which this one has read or changes too, and it cannot be told whether they "
             f"are the same: a deletion vector cannot be read ({error})"
         )
-        raise shared_conflict(commit, file, what) from error
+        raise shared_conflict_error(commit, file, what) from error
     return merged_rows(commit, file, rows_before, theirs, None if ours is None else our_rows)
 
 

@@ -1,7 +1,7 @@
 """Symlink manifests: lists of a version's data files, which engines without Delta read as a Hive table (Presto, Athena).
 
     write_manifests(store)                            # all manifests, for the newest version
-    follow_commit(store, config, actions)             # those of the partitions that a commit changed
+    update_manifests(store, config, actions)             # those of the partitions that a commit changed
 
 `_symlink_format_manifest/day=2024-05-01/manifest` has a line for each file of the partition: its absolute path, nothing escaped.
 A manifest is replaced as a whole. A manifest whose partition no longer has files is deleted after all others are written. Readers
@@ -53,7 +53,7 @@ class Manifests:
 
 
 def write_manifests(store: ObjectStore, directories: frozenset[str] | None = None) -> Manifests:
-    """Write manifests for the newest version. directories: of the partitions whose manifests are written; None for all.
+    """Write manifests for the newest version. directories: the partitions' directories whose manifests are written; None for all.
 
     Raises UnsupportedOperationError (DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS,
     DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING). Raises OSError and StorageError: then some manifests are written,
@@ -62,7 +62,7 @@ def write_manifests(store: ObjectStore, directories: frozenset[str] | None = Non
     for _ in range(_ROUNDS):
         snapshot = Snapshot.load(store)
         manifests = _write_snapshot(snapshot, directories)
-        if list_log(store, snapshot.version + 1).newest() is None:
+        if list_log(store, snapshot.version + 1).newest() is None:  # no newer version, so the manifests are up to date
             return manifests
     raise ConcurrentWriteException(
         f"While manifests of the table at {store.root} were written, others committed, {_ROUNDS} times. They are not up to date. "
@@ -70,7 +70,7 @@ def write_manifests(store: ObjectStore, directories: frozenset[str] | None = Non
     )
 
 
-def follow_commit(store: ObjectStore, config: TableConfig, actions: Sequence[Action]) -> Manifests | None:
+def update_manifests(store: ObjectStore, config: TableConfig, actions: Sequence[Action]) -> Manifests | None:
     """Bring the manifests up to date after a commit. config: as the commit left it. Raises as write_manifests.
 
     All manifests are written if there are none yet, and if the commit changed the table's metadata.
@@ -107,6 +107,7 @@ def _write_snapshot(snapshot: Snapshot, directories: frozenset[str] | None) -> M
     texts = dict(_manifest_texts(rows))
     if directories is None and not snapshot.config.partition_columns:
         texts.setdefault("", "")  # a table without files is a manifest without lines
+    # stale: directories with a manifest, or whose files were removed, that have no files now.
     stale = sorted((_existing_directories(store) if directories is None else directories) - texts.keys())
 
     def put(item: tuple[str, str]) -> None:
@@ -118,6 +119,7 @@ def _write_snapshot(snapshot: Snapshot, directories: frozenset[str] | None) -> M
         _delete_checksum(store, directory)
         store.delete(_path(directory, _MANIFEST))
 
+    # Going through the results raises the first error. All manifests are written before any is deleted.
     with ThreadPoolExecutor(_WRITERS, "delta_py-manifests") as pool:
         for _ in pool.map(put, texts.items()):
             pass

@@ -8,7 +8,7 @@ from threading import Lock
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.store import ObjectStore
 
-LOOK_EVERY = 10
+READ_EVERY_VERSIONS = 10
 """A process that does not know a table yet, or may have missed commits of other writers, reads the table at versions that are
 divisible by this."""
 _MOST_TABLES = 1000
@@ -20,8 +20,8 @@ def table_key(store: ObjectStore, config: TableConfig) -> str:
 
 
 class CountPerTable:
-    """A number for each of the most recently used tables, by table_key; None for a table in which there is nothing to count.
-    Threads may share it."""
+    """Remembers a number for each of the most recently used tables, by table_key; None for a table in which there is nothing to
+    count. Threads may share an instance."""
 
     def __init__(self) -> None:
         self._lock = Lock()

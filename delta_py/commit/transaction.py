@@ -32,7 +32,7 @@ from delta_py.commit.prepared import (
     IsolationLevel,
     PreparedCommit,
     ReadSet,
-    any_match,
+    combine_matches,
 )
 from delta_py.commit.proposed_form import reads_to_json
 from delta_py.commit.row_count_check import highest_assigned_row_id, with_row_counts
@@ -60,7 +60,7 @@ from delta_py.write.data_files import WrittenFiles, delete_files
 
 
 class Transaction:
-    """Collects what one commit depends on and what it will hold.
+    """Collects what one commit depends on (its reads) and what it will hold (its actions), and commits it.
 
     snapshot: the version that was read; None for a new table, which then needs `store`, set_protocol and set_metadata.
     isolation: None for the table's own level (delta.isolationLevel, by default Serializable).
@@ -102,7 +102,7 @@ class Transaction:
 
     @property
     def config(self) -> TableConfig:
-        """The table as it will be after the commit."""
+        """Protocol and metadata as they will be after the commit, as far as they are known before it."""
         return self._config()
 
     # ------------------------------------------------------------ what the commit depends on
@@ -173,7 +173,8 @@ class Transaction:
         return self
 
     def read_transaction(self, app_id: str) -> int | None:
-        """The newest transaction version that the table has recorded for the application; None if there is none."""
+        """The newest transaction version that the table has recorded for the application; None if there is none. Another writer
+        that records a transaction of the application in the meantime causes a conflict."""
         self._reads.app_ids.add(app_id)
         transaction = None if self._snapshot is None else self._snapshot.set_transactions().get(app_id)
         return None if transaction is None else transaction.version
@@ -181,6 +182,7 @@ class Transaction:
     # ------------------------------------------------------------ what the commit will hold
 
     def add(self, written: WrittenFiles) -> Self:
+        """Add what was written for this commit: new files, the removes of the files that they replace, and change data."""
         self._written_parts.append(written)
         return self
 
@@ -206,12 +208,14 @@ class Transaction:
 
     @property
     def is_named(self) -> bool:
-        """Whether this commit is part of an application's transaction."""
+        """Whether this commit is part of an application's transaction, as set_transaction declares."""
         return bool(self._transactions)
 
     @property
     def is_recorded(self) -> bool:
-        """Whether the version that was read has already recorded one of this commit's application transactions."""
+        """Whether the version that was read has already recorded one of this commit's application transactions. Then the commit
+        was made before. As by read_transaction, another writer that records such a transaction in the meantime causes a
+        conflict."""
         recorded_versions = {app_id: self.read_transaction(app_id) for app_id in self._transactions}
         return any(
             recorded_version is not None and recorded_version >= self._transactions[app_id].version
@@ -288,8 +292,10 @@ class Transaction:
     # ------------------------------------------------------------ prepare, once
 
     def _raise_identity_marks(self, written: WrittenFiles) -> dict[str, str]:
-        """Put the high water marks of the identity values that tasks assigned into the metadata. Returns the tags for commitInfo
-        that say so: other writers may ignore metadata that changes nothing else.
+        """Put the high water marks of the identity values that tasks assigned into the metadata. Returns tags for commitInfo,
+        perhaps none.
+
+        If the commit changes nothing else in the metadata, a tag says so: other writers may then ignore the change.
         Protocol: Identity Columns.
         """
         if not written.identity_marks:
@@ -308,9 +314,11 @@ class Transaction:
         return TableConfig(self._protocol or self._snapshot.protocol, self._metadata or self._snapshot.metadata)
 
     def _complete_config(self) -> TableConfig:
-        """Add to the metadata what a change of columns must record, and the coordinator if the table has one."""
+        """Protocol and metadata after the commit. If the commit changes them, this first adds to the metadata what a change of
+        columns must record, and the coordinator if the table has one. Raises UnsupportedOperationError if the table's catalog
+        forbids the change."""
         config = self._config()
-        if self._metadata is None and self._protocol is None:
+        if self._metadata is None and self._protocol is None:  # the commit changes neither
             return config
         if self._snapshot is not None:
             check_contract(self._store, self._snapshot.config, config)
@@ -352,7 +360,12 @@ class Transaction:
         return tuple({**from_settings, **self._transactions}.values())
 
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
-        """Check the rules on the whole set of actions, and build the commit to try."""
+        """Check the rules on the whole set of actions, and build the commit to try.
+
+        config: the table after the commit. info: commitInfo; this adds the isolation level and whether the commit is a blind
+        append.
+        Raises UnsupportedOperationError for a rule that is broken, and DataFileError if a row count cannot be read.
+        """
         check_row_tracking(self._store.root, config.properties)
         written = replace(
             written, adds=with_row_counts(self._store, tuple(written.adds), gives_row_ids=config.feature("rowTracking"))
@@ -396,7 +409,8 @@ class Transaction:
         return prepared
 
     def _isolation_level(self, config: TableConfig, written: WrittenFiles) -> IsolationLevel:
-        """A commit that changes neither rows nor metadata only requires that the files which it replaces still exist."""
+        """The level at which conflicts with other writers are judged. A commit that changes neither rows nor metadata only
+        requires that the files which it replaces still exist, which the lowest level checks."""
         changes = [add.data_change for add in written.adds] + [remove.data_change for remove in written.removes]
         if changes and not any(changes) and self._metadata is None:
             return IsolationLevel.SNAPSHOT_ISOLATION
@@ -410,9 +424,12 @@ class Transaction:
 
 
 def _outdated_vectors(written: WrittenFiles, new_paths: Sequence[str], actions: Iterable[Action]) -> set[str]:
-    """Files of deletion vectors that were written for a lost attempt and that the commit no longer names. This includes those
-    without a replacement, because both commits together deleted every row of the data file. new_paths: all files that were
-    created; those of `written` come first."""
+    """The files of deletion vectors that were written for this commit and that its actions do not name, so that they can be
+    deleted: a rebase has replaced them by other vectors, or removed the data file, because both commits together deleted all its
+    rows.
+
+    new_paths: all files that were created; those of `written` come first. actions: as they were committed.
+    """
     new_vectors = {*_vector_files(written.adds), *new_paths[len(written.new_paths) :]} & set(new_paths)
     return new_vectors - _vector_files(actions)
 
@@ -452,17 +469,20 @@ class _Reads:
         self._rows.append(ReadRows.of(self._store, config, predicate, timezone))
 
     def add_partitions(self, partitions: PartitionSet) -> None:
+        """The rows in these partitions were read."""
         self._partitions.append(partitions)
 
     def as_read_set(self) -> ReadSet:
+        """What was read until now, as one value that does not change."""
+        checks = [*(rows.may_match for rows in self._rows), *(partitions.may_match for partitions in self._partitions)]
         return ReadSet(
-            tuple(self._predicates),
-            any_match([*(rows.may_match for rows in self._rows), *(partitions.may_match for partitions in self._partitions)]),
-            frozenset(self.paths),
-            frozenset(self.app_ids),
-            self.only_deleted_rows,
-            self.all_rows,
-            self.all_files,
-            tuple(self._timezones),
-            tuple(self._partitions),
+            predicates=tuple(self._predicates),
+            may_match=combine_matches(checks),
+            paths=frozenset(self.paths),
+            app_ids=frozenset(self.app_ids),
+            only_deleted_rows=self.only_deleted_rows,
+            all_rows=self.all_rows,
+            all_files=self.all_files,
+            timezones=tuple(self._timezones),
+            partitions=tuple(self._partitions),
         )

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from delta_py.checkpoint.clone_notes import noted
+from delta_py.checkpoint.clone_notes import leaving_clone_notes
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_tracking_domain
 from delta_py.commit.row_count_check import highest_assigned_row_id
 from delta_py.commit.transaction import Transaction
@@ -138,8 +138,8 @@ def _clone_notes(
     lie in a table, whose VACUUM must spare the files.
     """
     if source.table is None:
-        return noted(target, version_before, None, version_before + 1, [f"{source.root.rstrip('/')}/"])
-    return noted(target, version_before, source.table, source.version, paths_named_by(adds))
+        return leaving_clone_notes(target, version_before, None, version_before + 1, [f"{source.root.rstrip('/')}/"])
+    return leaving_clone_notes(target, version_before, source.table, source.version, paths_named_by(adds))
 
 
 def clone_parameters(source: CloneSource) -> dict[str, Any]:

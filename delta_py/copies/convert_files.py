@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from delta_py.copies.stream_output import STREAM_LOG, committed_files
 from delta_py.errors import DataFileError, InvalidOptionError, TableNotFoundError, UnsupportedOperationError, shown
 from delta_py.parquet.foreign_files import LISTED_SCHEMA
-from delta_py.protocol.partition_values import format_partition_values, malformed, parse_partition_values
+from delta_py.protocol.partition_values import find_malformed, format_partition_values, parse_partition_values
 from delta_py.protocol.paths import LOG_DIRECTORY, partition_texts_of
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectInfo, ObjectStore
@@ -162,7 +162,7 @@ def _texts_for_log(texts: pa.Array, f: StructField, time_zone: str) -> pa.Array:
     if f.data_type == STRING:
         return texts
     values = parse_partition_values(texts, f.data_type, timezone=time_zone, errors="null")
-    invalid = texts.filter(malformed(texts, values))
+    invalid = texts.filter(find_malformed(texts, values))
     if len(invalid):
         raise InvalidOptionError(
             f"Failed to cast partition value `{invalid[0].as_py()}` to {type_name(f.data_type)}, the type of partition column "

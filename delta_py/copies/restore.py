@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from delta_py.checkpoint.clone_notes import noted
+from delta_py.checkpoint.clone_notes import leaving_clone_notes
 from delta_py.checkpoint.leases import MOST_SECONDS, HeldLease, Lease
-from delta_py.commit.post_commit import harmless
+from delta_py.commit.post_commit import logging_failures
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_id_high_water_mark, row_tracking_domain
 from delta_py.commit.row_count_check import highest_assigned_row_id
 from delta_py.commit.transaction import Transaction
@@ -158,7 +158,7 @@ def _commit_restore(
         num_missing_files=len(missing_paths),
     )
     parameters = {"version": None if timestamp is not None else past.version, "timestamp": timestamp}
-    with noted(store, current.version, None, past.version, paths_named_by(restored_files)):
+    with leaving_clone_notes(store, current.version, None, past.version, paths_named_by(restored_files)):
         committed_version = transaction.commit("RESTORE", parameters, metrics=result.metrics())
     _check_not_deleted_meanwhile(store, restored_files, committed_version)
     return replace(result, version=committed_version)
@@ -199,7 +199,7 @@ def _check_not_deleted_meanwhile(store: ObjectStore, files: Sequence[ScanFile], 
     of this RESTORE existed. The commit remains, and the error names its version. files: those that were added again.
     """
     missing: list[str] = []
-    with harmless(store, version, "whether all files are still there was not seen"):
+    with logging_failures(store, version, "whether all files are still there was not seen"):
         missing = find_absent(store, paths_named_by(files))
     if missing:
         raise DataFileError(

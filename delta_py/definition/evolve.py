@@ -17,7 +17,7 @@ from delta_py.definition.protocols import raised_protocol
 from delta_py.definition.request import WriteRequest
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
-from delta_py.protocol.clustering import clustering_domain, clustering_paths, with_columns_of
+from delta_py.protocol.clustering import clustering_domain, clustering_paths, with_changed_columns
 from delta_py.protocol.features import Properties
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_rules.evolution import merged_schema, replaced_schema
@@ -102,7 +102,7 @@ def _changed_clustering(snapshot: Snapshot, config: TableConfig, request: WriteR
     if config.partition_columns:
         new_domain = clustering_domain(config.schema, (), config.column_mapping_mode)
     else:
-        new_domain = with_columns_of(domain, snapshot.schema, config.schema, config.column_mapping_mode)
+        new_domain = with_changed_columns(domain, snapshot.schema, config.schema, config.column_mapping_mode)
     return None if clustering_paths(new_domain) == clustering_paths(domain) else new_domain
 
 

@@ -204,7 +204,7 @@ def _with_new_column_ids(snapshot: Snapshot, metadata: Metadata) -> Metadata:
 
 def _without_id(f: StructField) -> StructField:
     """The field without its id, physical name and other keys of column mapping."""
-    metadata = {key: value for key, value in f.metadata.items() if key not in column_mapping.OF_FIELDS}
+    metadata = {key: value for key, value in f.metadata.items() if key not in column_mapping.FIELD_KEYS}
     return replace(f, metadata=metadata)
 
 

@@ -21,7 +21,7 @@ from delta_py.expressions.functions.function_table import FUNCTIONS, call_values
 from delta_py.expressions.nodes import Node, literal_scalar
 from delta_py.expressions.tree import Call, Cast, Column, Literal
 from delta_py.expressions.value_casts import cast_values, type_family
-from delta_py.statistics.bounds import within_four_digit_years
+from delta_py.statistics.bounds import without_calendar_limits
 from delta_py.statistics.stats import FileStats
 from delta_py.types.arrow_values import FALSE, TRUE, ZERO, all_false, all_true
 from delta_py.types.schema import DataType, DecimalType, Path
@@ -113,8 +113,8 @@ class FileBounds:
         """The bounds of a column by the statistics. NaN as a bound counts as unknown. Floating point columns may have NaN among
         their values, because writers leave it out of bounds."""
         lower, upper = self._stats.minimum.get(path), self._stats.maximum.get(path)
-        lower = None if lower is None else within_four_digit_years(lower, -1)
-        upper = None if upper is None else within_four_digit_years(upper, 1)
+        lower = None if lower is None else without_calendar_limits(lower, -1)
+        upper = None if upper is None else without_calendar_limits(upper, 1)
         all_null, may_be_null = self._null_masks(path)
         if lower is not None and upper is not None:
             # Bounds that contradict each other are damaged, so they count as unknown.

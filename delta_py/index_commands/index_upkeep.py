@@ -14,8 +14,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.commit.post_commit import harmless
-from delta_py.commit.table_cache import LOOK_EVERY, CountPerTable, table_key
+from delta_py.commit.post_commit import logging_failures
+from delta_py.commit.table_cache import READ_EVERY_VERSIONS, CountPerTable, table_key
 from delta_py.index.definition import PREFIX, IndexDefinition, definitions_of
 from delta_py.index.segments import FILES_SCHEMA
 from delta_py.index_commands.index import TableIndexes
@@ -40,7 +40,7 @@ def index_new_files(store: ObjectStore, config: TableConfig, version: int, writt
     """
     if not written.adds or not config.feature("domainMetadata"):
         return
-    with harmless(store, version, "new files were not indexed"):
+    with logging_failures(store, version, "new files were not indexed"):
         key = table_key(store, config)
         if not _may_be_due(key, version, len(written.adds)):
             return
@@ -66,7 +66,7 @@ def index_clone(store: ObjectStore, config: TableConfig, version: int) -> None:
     """
     if not config.feature("domainMetadata"):
         return
-    with harmless(store, version, "its files were not indexed"):
+    with logging_failures(store, version, "its files were not indexed"):
         for definition in definitions_of(Snapshot.load(store).domain_metadata())[0]:
             if is_usable(config, definition):
                 TableIndexes(store).cover(definition.name, _LIMITS)
@@ -74,9 +74,9 @@ def index_clone(store: ObjectStore, config: TableConfig, version: int) -> None:
 
 def _may_be_due(key: str, version: int, added: int) -> bool:
     """Whether some index may not cover _DUE_FILES files or more, so that it is worth reading the log. True if this process has no
-    count for the table, and at every version that is a multiple of LOOK_EVERY, because other processes add files too. key: of the
-    table. added: the number of new files, which is added to the count."""
-    if key not in _uncovered or version % LOOK_EVERY == 0:
+    count for the table, and at every version that is a multiple of READ_EVERY_VERSIONS, because other processes add files too.
+    key: of the table. added: the number of new files, which is added to the count."""
+    if key not in _uncovered or version % READ_EVERY_VERSIONS == 0:
         return True
     count = _uncovered.add(key, added)
     return count is not None and count >= _DUE_FILES

@@ -1,7 +1,8 @@
 """The version checksum: a file next to a commit, in which the commit's writer describes the state after the commit.
 
 With it, a reader need not replay the log to get the protocol and the metadata. A state that was replayed is compared with it. A
-damaged file is ignored with a warning, as if it were missing. `after` derives the next checksum from the actions of a commit.
+damaged file is ignored with a warning, as if it were missing. `after_commit` derives the checksum of the next version from this
+one and the actions of the next commit, so that a writer need not read all files.
 Protocol: Version Checksum File; Version Checksum File Schema; State Validation.
 """
 
@@ -50,8 +51,8 @@ class _Empty(CorruptTableError):
 @dataclass(frozen=True, slots=True)
 class VersionChecksum:
     """The state after a commit. path: of the checksum file; empty for a checksum that is not written yet. file_count, size_bytes:
-    number and total size of the live files. set_transactions, domain_metadata, txn_id (of the commit): None if the writer did not
-    record them."""
+    number and total size of the live files. txn_id: the id of the commit attempt. set_transactions, domain_metadata, txn_id: None
+    if the writer did not record them."""
 
     path: str
     protocol: Protocol
@@ -82,22 +83,24 @@ class VersionChecksum:
             raise CorruptTableError("it holds no protocol and metadata")
         if value["metadata"].get("schemaString") is None:  # in the log itself, this would mean no columns
             raise CorruptTableError("its metadata has no schema")
+        has_timestamp = value.get("inCommitTimestampOpt") is not None
         return cls(
-            path,
-            Protocol.from_json(value["protocol"]),
-            Metadata.from_json(value["metadata"]),
-            _parse_count(value, "numFiles"),
-            _parse_count(value, "tableSizeBytes"),
-            None if value.get("inCommitTimestampOpt") is None else _parse_count(value, "inCommitTimestampOpt"),
-            _parse_actions(value, "setTransactions", SetTransaction),
-            _parse_actions(value, "domainMetadata", DomainMetadata),
-            value["txnId"] if isinstance(value.get("txnId"), str) else None,
+            path=path,
+            protocol=Protocol.from_json(value["protocol"]),
+            metadata=Metadata.from_json(value["metadata"]),
+            file_count=_parse_count(value, "numFiles"),
+            size_bytes=_parse_count(value, "tableSizeBytes"),
+            in_commit_timestamp_ms=_parse_count(value, "inCommitTimestampOpt") if has_timestamp else None,
+            set_transactions=_parse_actions(value, "setTransactions", SetTransaction),
+            domain_metadata=_parse_actions(value, "domainMetadata", DomainMetadata),
+            txn_id=value["txnId"] if isinstance(value.get("txnId"), str) else None,
         )
 
-    def after(self, config: TableConfig | None, actions: Sequence[Action]) -> Self | None:
+    def after_commit(self, config: TableConfig | None, actions: Sequence[Action]) -> Self | None:
         """The checksum after a commit with these actions; None if the actions do not determine it.
 
-        config: of the commit's version; None if the checksum of a later commit sets protocol and metadata.
+        config: the protocol and metadata after the commit. With None, the result keeps the protocol and metadata of this
+        checksum: for several commits in a row, the caller passes a config only for the last one.
         The actions do not determine it if a remove has no size, or if files are added again without a data change (to give them
         statistics or row ids): a count would take these for new files.
         """
@@ -113,7 +116,7 @@ class VersionChecksum:
         size_bytes = (
             self.size_bytes + sum(add.size_bytes for add in adds) - sum(size for size in removed_sizes if size is not None)
         )
-        if file_count < 0 or size_bytes < 0:  # the previous checksum was wrong
+        if file_count < 0 or size_bytes < 0:  # the previous checksum was wrong: do not continue its error
             return None
         return replace(
             self,
@@ -129,7 +132,7 @@ class VersionChecksum:
         )
 
     def to_bytes(self) -> bytes:
-        """The file's text."""
+        """The content of the checksum file. Fields whose values are unknown (None) are left out."""
         domains = None if self.domain_metadata is None else [item for item in self.domain_metadata if not item.removed]
         value = {
             "txnId": self.txn_id,
@@ -182,14 +185,14 @@ def read_checksum(store: ObjectStore, file: LogFile) -> VersionChecksum | None:
 
 
 def read_checksum_of(store: ObjectStore, version: int) -> VersionChecksum | None:
-    """The checksum of a version. Returns and raises as read_checksum."""
+    """The checksum of a version whose log was not listed. None if it cannot be used, as in read_checksum."""
     # The zeros: the file was not listed, so its size and time are unknown.
     return read_checksum(store, LogFile(f"{LOG_DIRECTORY}/{checksum_file_name(version)}", version, version, 0, 0))
 
 
 def damage_of(store: ObjectStore, file: LogFile) -> str | None:
-    """Why read_checksum ignores a file; None if the file is valid, deleted, or of an older form. Raises StorageError if the store
-    refuses to read it."""
+    """Why read_checksum ignores a file, for reports on the log: for example `it is empty`. None if the file is valid, deleted, or
+    of an older form. Raises StorageError if the store refuses to read it."""
     try:
         _read_and_parse(store, file)
     except (FileNotFoundError, _OlderForm):
@@ -209,7 +212,8 @@ def _read_and_parse(store: ObjectStore, file: LogFile) -> VersionChecksum:
 def _may_repeat_files(adds: Sequence[AddFile], removes: Sequence[RemoveFile]) -> bool:
     """Whether files that are added without a data change may already be in the table.
 
-    They are new files if the commit has removes and changes no data at all: then it replaces files, as OPTIMIZE does.
+    Such adds are new files only if the commit has removes and none of its actions changes data: then the commit replaces the
+    removed files by the added ones, as OPTIMIZE does.
     """
     return not removes or any(add.data_change for add in adds) or any(remove.data_change for remove in removes)
 

@@ -76,7 +76,7 @@ class FileActions:
     """The add and remove actions of one piece of a commit, reconciled within the piece.
 
     adds: FILE_SCHEMA, with stats as in the log. add_keys: aligned with adds. remove_keys: keys of removes that no later action of
-    the piece undoes.
+    the piece undoes. A key identifies a logical file: its path and its deletion vector (file_keys.py).
     """
 
     adds: pa.RecordBatch
@@ -86,7 +86,10 @@ class FileActions:
 
 @dataclass(frozen=True, slots=True)
 class FileRows:
-    """The same as FileActions, but with complete actions as JSON objects. adds and removes are aligned with their keys."""
+    """The add and remove actions of one piece of a commit, reconciled within the piece, with all their fields as JSON objects.
+
+    add_keys, remove_keys: the file keys (file_keys.py) of adds and removes, in the same order.
+    """
 
     adds: list[dict[str, Any]]
     add_keys: list[str]
@@ -110,11 +113,11 @@ class CommitReader:
         self._remembered_bytes = 0
         self._warned: set[str] = set()  # each file is warned of once, although a state takes more than one pass
         self._checked_paths: set[str] = set()  # paths of files that were read to the end, so a compaction's lines are all valid
-        self._started_reads: dict[str, Future[bytes]] = {}  # path -> the read that `ahead` has started
+        self._started_reads: dict[str, Future[bytes]] = {}  # path -> the read that `with_read_ahead` has started
 
-    def ahead(self, files: Iterable[LogFile]) -> Iterator[LogFile]:
-        """Yield the same files. If the store is remote, threads read the next ones at the same time, because each file costs a
-        round trip. The reader's other methods then take the content from there."""
+    def with_read_ahead(self, files: Iterable[LogFile]) -> Iterator[LogFile]:
+        """Yield the same files. If the store is remote, threads already read the next files, because each file costs a round
+        trip. The reader's other methods then use the content that the threads have read."""
         if not self.objects.store.is_remote:
             yield from files
             return
@@ -126,7 +129,7 @@ class CommitReader:
                 if file.path not in self._content_by_path and 0 < file.size_bytes <= _PIECE_BYTES:
                     self._started_reads[file.path] = pool.submit(self.objects.read, file.info)
                 waiting.append(file)
-                if len(waiting) > _FILES_AHEAD:
+                if len(waiting) > _FILES_AHEAD:  # so that _FILES_AHEAD reads are started before the caller gets the file
                     yield waiting.popleft()
             yield from waiting
         finally:
@@ -153,15 +156,15 @@ class CommitReader:
         last action counts, as in delta-spark. If the commit is so large that the first action was already yielded, it is
         refused.
         """
-        for actions in self._reconciled(file, keep_removes=False):
+        for actions in self._reconciled_pieces(file, keep_removes=False):
             yield actions.columns()
 
     def file_rows(self, file: LogFile) -> Iterator[FileRows]:
         """The adds and removes with all their fields. Otherwise as `file_actions`."""
-        for actions in self._reconciled(file, keep_removes=True):
+        for actions in self._reconciled_pieces(file, keep_removes=True):
             yield actions.rows()
 
-    def _reconciled(self, file: LogFile, *, keep_removes: bool) -> Iterator[_FileActionLines]:
+    def _reconciled_pieces(self, file: LogFile, *, keep_removes: bool) -> Iterator[_FileActionLines]:
         """The file actions of each piece of a commit; a compaction is one piece. keep_removes: collect the complete remove
         actions, not only their keys.
 
@@ -186,11 +189,11 @@ class CommitReader:
                 earlier_keys |= actions.keys
             yield actions
         if is_compaction:
-            if actions.repeats:
+            if actions.repeat_count:
                 _log.warning(
                     "%s breaks the protocol: %d of its actions name a file that it names before; the last action counts",
                     file.path,
-                    actions.repeats,
+                    actions.repeat_count,
                 )
             yield actions
 
@@ -220,7 +223,8 @@ class CommitReader:
             raise CorruptTableError(f"{file.path}, last line: {fault} Restore the file from a backup.", path=file.path)
 
     def _last_line(self, file: LogFile) -> bytes:
-        """The last line that is not blank, in a file of more than _END_BYTES."""
+        """The last line that is not blank, in a file of more than _END_BYTES. Reads only the end of the file, unless the line is
+        longer than that. Raises CorruptTableError if the file is shorter than its listing says."""
         start = file.size_bytes - _END_BYTES
         end = _read_existing(file, lambda info: self.objects.store.read_range(info.path, start, _END_BYTES))
         if len(end) < _END_BYTES:
@@ -233,14 +237,15 @@ class CommitReader:
         return line
 
     def pieces(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
-        """(1-based number of the first line, lines) of each piece. A commit of 0 bytes has no pieces.
+        """Yield the file in pieces of whole lines, as (1-based number of the piece's first line, lines). A commit of 0 bytes has
+        no pieces.
 
         A power failure of the writer, or a store that lost a file's bytes, can leave such a commit. As in delta-spark, it is a
         version without actions, and a warning names the file: its content is lost, and a reader cannot restore it. Any other file
         without lines raises CorruptTableError. A compaction with a line that is not a JSON object raises it too: a reader that
         needs only a few of its actions must not trust it while another reader uses the commits instead.
         """
-        # unchecked: a compaction of which not every line was parsed yet.
+        # unchecked: the file is a compaction whose lines were not all parsed before.
         empty, unchecked = True, file.end_version > file.version and file.path not in self._checked_paths
         for piece in _split(1, self._read(file)) if file.size_bytes <= _PIECE_BYTES else self._stream(file):
             empty = False
@@ -266,7 +271,7 @@ class CommitReader:
             )
 
     def _read(self, file: LogFile) -> bytes:
-        """The whole file: from memory, from the read that `ahead` has started, or from the store."""
+        """The whole file: from memory, from the read that `with_read_ahead` has started, or from the store."""
         data = self._content_by_path.get(file.path)
         if data is None:
             started_read = self._started_reads.pop(file.path, None)
@@ -319,8 +324,8 @@ def _read_existing(file: LogFile, read: Callable[[ObjectInfo], T]) -> T:
 
 
 def _split(first: int, data: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """The data as one piece, in the form of CommitReader.pieces; no piece if all lines are blank. first: number of the first
-    line."""
+    """Yield the data as one piece: (number of its first line, lines). Yields nothing if all lines are blank. first: the number of
+    the first line in the file."""
     lines = data.split(b"\n")
     if any(line.strip() for line in lines):
         yield first, lines
@@ -329,11 +334,13 @@ def _split(first: int, data: bytes) -> Iterator[tuple[int, list[bytes]]]:
 def _check_objects(file: LogFile, first: int, lines: list[bytes]) -> None:
     """Raises CorruptTableError if a line that is not blank is not a JSON object.
 
-    All lines are decoded at once. If that fails, each line is decoded separately, to name the damaged one.
+    All lines are decoded at once, because that is faster: as the elements of one JSON list, with _MARK between two lines. If that
+    fails, each line is decoded separately, to name the damaged one.
     """
     texts = [line for line in lines if line.strip()]
     try:
         values = orjson.loads(b"[" + _LINE_SEPARATOR.join(texts) + b"]")
+        # The lines are the values at even positions. The marks must be at the odd ones: otherwise a line held several values.
         if all(type(value) is dict for value in values[::2]) and values[1::2] == [_MARK] * (len(texts) - 1):
             return
     except orjson.JSONDecodeError:
@@ -363,6 +370,7 @@ def _parse(file: LogFile, number: int, line: bytes) -> Action | None:
 
 
 def corrupt_line(file: LogFile, number: int, fault: str) -> CorruptTableError:
+    """The error for a damaged line. number: of the line, from 1. fault: a sentence that says what is wrong with the line."""
     return CorruptTableError(
         f"{file.path}, line {number}: {fault} Restore the file from a backup, or read a version before {file.version}.",
         path=file.path,
@@ -383,26 +391,28 @@ def changes_rows(body: Mapping[str, Any]) -> bool:
 
 
 class _FileActionLines:
-    """Collects the adds and removes of a piece of lines. The last action on a key counts. keep_removes: whether `rows` will be
-    called, which returns the complete removes."""
+    """Collects the adds and removes of one piece of a log file. Of several actions on one file key, only the last counts.
+
+    keep_removes: keep the complete remove actions, which `rows` returns. `columns` needs only their keys.
+    """
 
     def __init__(self, file: LogFile, keep_removes: bool) -> None:
         self._file, self._keep_removes = file, keep_removes
         self._removes: dict[str, dict[str, Any]] = {}
         self._adds: list[dict[str, Any]] = []
-        self._lines: list[int] = []  # the line number of each add, for errors
+        self._line_numbers: list[int] = []  # the line number of each add, for errors
         self._paths: list[str] = []  # the decoded path of each add
-        self._last: dict[str, int] = {}  # key -> index into _adds, or -1 for a remove
+        self._last_index: dict[str, int] = {}  # key -> index into _adds, or -1 for a remove
         self._action_count = 0
 
     @property
     def keys(self) -> Set[str]:
-        return self._last.keys()
+        return self._last_index.keys()
 
     @property
-    def repeats(self) -> int:
+    def repeat_count(self) -> int:
         """The number of actions on a logical file that already had an action."""
-        return self._action_count - len(self._last)
+        return self._action_count - len(self._last_index)
 
     def add_line(self, number: int, line: bytes) -> None:
         """Add the line's add or remove; any other line is ignored. Raises CorruptTableError if the line is damaged."""
@@ -424,13 +434,13 @@ class _FileActionLines:
             raise self._line_error(number, line, error.message) from error
         self._action_count += 1
         if add is None:
-            self._last[key] = -1
+            self._last_index[key] = -1
             if self._keep_removes:
                 self._removes[key] = body
             return
-        self._last[key] = len(self._adds)
+        self._last_index[key] = len(self._adds)
         self._adds.append(add)
-        self._lines.append(number)
+        self._line_numbers.append(number)
         self._paths.append(path)
 
     def _line_error(self, number: int, line: bytes, fault: str) -> CorruptTableError:
@@ -444,30 +454,36 @@ class _FileActionLines:
 
     def columns(self) -> FileActions:
         """The last action of each key, as columns. Raises CorruptTableError if an add breaks the protocol."""
-        chosen = [(key, index) for key, index in self._last.items() if index >= 0]
-        removes = [key for key, index in self._last.items() if index < 0]
-        return FileActions(self._batch([index for _, index in chosen]), [key for key, _ in chosen], removes)
+        last_adds = {key: index for key, index in self._last_index.items() if index >= 0}
+        remove_keys = [key for key, index in self._last_index.items() if index < 0]
+        return FileActions(adds=self._batch([*last_adds.values()]), add_keys=[*last_adds], remove_keys=remove_keys)
 
     def rows(self) -> FileRows:
-        """The actions of `columns` with all their fields. Refuses whatever `columns` refuses, so that all readers of a commit
-        agree."""
-        chosen = {key: index for key, index in self._last.items() if index >= 0}
-        removes = {key: self._removes[key] for key, index in self._last.items() if index < 0}
-        # The batch is made only for its checks. The result is not needed.
-        self._batch([*chosen.values()])
-        return FileRows([self._adds[index] for index in chosen.values()], [*chosen], [*removes.values()], [*removes])
+        """The last action of each key, with all its fields. Raises CorruptTableError for the same adds as `columns`, so that a
+        commit is either readable for all readers or for none."""
+        last_adds = {key: index for key, index in self._last_index.items() if index >= 0}
+        removes = {key: self._removes[key] for key, index in self._last_index.items() if index < 0}
+        # Make the columns only because this checks the adds. The result is not needed.
+        self._batch([*last_adds.values()])
+        return FileRows(
+            adds=[self._adds[index] for index in last_adds.values()],
+            add_keys=[*last_adds],
+            removes=[*removes.values()],
+            remove_keys=[*removes],
+        )
 
     def _batch(self, indexes: list[int]) -> pa.RecordBatch:
         """Some of the adds as FILE_SCHEMA. Raises CorruptTableError, with the line, if an add breaks the protocol."""
         try:
             return adds_batch([self._adds[index] for index in indexes], [self._paths[index] for index in indexes])
         except (pa.ArrowException, KeyError, TypeError, AttributeError, OverflowError, ValueError) as error:
-            self._check_adds(error)
-            raise  # no add is wrong, so the fault is not in the log
+            self._check_adds(error)  # raises an error that names the line
+            raise  # no add breaks the protocol, so the error is a mistake of this program
 
     def _check_adds(self, cause: Exception) -> None:
-        """Raises CorruptTableError for the first add that breaks the protocol."""
-        for number, add in zip(self._lines, self._adds, strict=True):
+        """Raises CorruptTableError, with the line, for the first add that breaks the protocol. cause: the error that showed that
+        there may be one."""
+        for number, add in zip(self._line_numbers, self._adds, strict=True):
             try:
                 AddFile.from_json(add)
             except CorruptTableError as error:
@@ -513,7 +529,7 @@ def texts(values: list[Any]) -> pa.Array:
 
 
 def _tags(values: list[Any]) -> pa.Array:
-    """A column of tags. A value that is not a map of texts becomes null: no reader needs tags."""
+    """A column of tags. A value that is not a map of texts becomes null and is no error, because no reader needs tags."""
     if all(tags is None for tags in values):
         return pa.nulls(len(values), PARTITION_VALUES_TYPE)
     return pa.array([list(tags.items()) if _is_text_map(tags) else None for tags in values], PARTITION_VALUES_TYPE)

@@ -1,7 +1,8 @@
 """Tables whose commits a coordinator ratifies: find the coordinator, and ensure that nobody opens such a table without it.
 
-The table property `pydelta.coordinator` holds the identity of the coordinator's ledger. The table is registered with the ledger
-when it is first opened after the commit that made it catalog-managed. By then, no writer commits to it without the ledger.
+A coordinator keeps a ledger: the database that records which commits of a table are ratified. The table property
+`pydelta.coordinator` holds the ledger's identity. A table is registered with the ledger when it is first opened after the commit
+that made it catalog-managed. By then, no writer commits to the table without the ledger.
 Protocol: Catalog-managed Table Enablement; Reader Requirements for Catalog-managed tables; Table Discovery.
 """
 
@@ -56,11 +57,12 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
             sql_state="KD004",
             features=missing_features,
         )
-    catalog_id, store_of_ledger = config.properties.get(UNITY_PROPERTY), coordination_of(store)
+    catalog_id = config.properties.get(UNITY_PROPERTY)
+    store_of_ledger = coordination_of(store)  # the store with the coordinator that the user named; None if none was named
     # Without IDENTITY_PROPERTY, the table's id in Unity Catalog is the identity.
     identity = config.properties.get(IDENTITY_PROPERTY, catalog_id)
     if identity is not None and identity == catalog_id and (store_of_ledger is None or store_of_ledger.id_property is None):
-        raise _blocked(store, "It is managed by Unity Catalog: open it by its name, unity://host/catalog.schema.table.")
+        raise _blocked_error(store, "It is managed by Unity Catalog: open it by its name, unity://host/catalog.schema.table.")
     if identity is None:
         raise UnsupportedTableFeatureError(
             f"The table at {store.root} is managed by a catalog (feature {FEATURE}), and does not name a coordinator from which "
@@ -71,9 +73,11 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
             features=[FEATURE],
         )
     if store_of_ledger is None:
-        raise _blocked(store, f"No coordinator was named: {_HOW_TO_NAME_COORDINATOR}.")
+        raise _blocked_error(store, f"No coordinator was named: {_HOW_TO_NAME_COORDINATOR}.")
     if store_of_ledger.ledger.identity != identity:
-        raise _blocked(store, f"{store_of_ledger.ledger.shown} is another one. Name the ledger whose identity is {identity}.")
+        raise _blocked_error(
+            store, f"{store_of_ledger.ledger.shown} is another one. Name the ledger whose identity is {identity}."
+        )
     return store_of_ledger
 
 
@@ -95,8 +99,11 @@ def properties_with_coordinator(store: ObjectStore, config: TableConfig) -> dict
 
 
 def name_group(actions: Iterable[Action], group: Mapping[str, Any]) -> tuple[Action, ...]:
-    """Name the multi-table transaction in the commitInfo of a commit: by `transactionId`, and by all `participants` if the commit
-    is ready to be ratified. A commit without participants is a draft, which never becomes a version."""
+    """The actions, whose commitInfo gets the field `transactionGroup`, which names the multi-table transaction of the commit.
+
+    group: the value of the field. It has the `transactionId`. If the commit is ready to be ratified, it also has `participants`,
+    the commits of all tables. A commit without participants is a draft, which never becomes a version.
+    """
     return tuple(CommitInfo({**action.values, GROUP: group}) if isinstance(action, CommitInfo) else action for action in actions)
 
 
@@ -112,11 +119,13 @@ def check_and_register(store: ObjectStore, config: TableConfig, version: int, *,
     table at another place; RatificationUnknownError if the ledger does not know the table, but should; and LogFileNotFoundError
     if the ledger knows versions after the newest one whose commits are deleted.
     """
-    # managed: None if the version needs no coordinator. coordinated: None if the user named no coordinator.
-    managed, coordinated = require_coordinator(store, config), coordination_of(store)
+    # Both are the store with its coordinator. managed: None if the version needs no coordinator. coordinated: None if the user
+    # named no coordinator.
+    managed = require_coordinator(store, config)
+    coordinated = coordination_of(store)
     if coordinated is None:
         return False
-    tail = coordinated.last_tail
+    tail = coordinated.last_tail  # the newest version and the unpublished commits in the ledger; None if it lacks the table
     if tail is not None and not _is_same_table(coordinated, tail.table_id, config):
         raise known_at_other_place(coordinated.ledger.shown, coordinated.place, coordinated.place)
     if is_newest:
@@ -145,10 +154,10 @@ def _is_same_table(coordinated: CoordinatedStore, table_id: str, config: TableCo
 
 
 def check_newest(store: ObjectStore, version: int) -> None:
-    """Check that the log has all commits that the table's ledger knows. version: the newest in the listing of the log.
+    """Check that the log has all commits that the table's ledger knows. version: the newest one in the listing of the log.
 
-    If the ledger knows a newer version, its commit may be younger than the listing; then it exists, and all is well. If it does
-    not exist, it is lost: raises LogFileNotFoundError.
+    The ledger may know a newer version whose commit was written after the listing. That commit exists, and is no error. If the
+    commit does not exist, it is lost, and this raises LogFileNotFoundError.
     """
     coordinated = coordination_of(store)
     tail = None if coordinated is None else coordinated.last_tail
@@ -186,13 +195,13 @@ def _check_never_known(coordinated: CoordinatedStore, version: int) -> None:
 
 
 def _undo_late_registration(coordinated: CoordinatedStore, version: int) -> bool:
-    """Let the ledger forget the table again if it was registered too late. version: the one with which it was just registered.
+    """Let the ledger forget the table if this process registered it too late. version: the one with which it was just registered.
 
-    It was too late if the table has a later version that the ledger does not know. Then another process had registered the table
-    before, and the table has left the ledger since. Returns whether the ledger has forgotten the table.
+    The registration was too late if the log has a later version that the ledger does not know. Then another process had
+    registered the table before, and the table has left the ledger since. Returns whether the ledger has forgotten the table.
     """
     try:
-        coordinated.check_place(version + 1)
+        coordinated.check_place(version + 1)  # raises if the log has this version, but the ledger does not
     except CorruptTableError:
         return coordinated.ledger.forget(coordinated.place, version)
     return False
@@ -207,7 +216,7 @@ def _leave_ledger(coordinated: CoordinatedStore, tail: Tail, version: int) -> bo
     return coordinated.ledger.forget(coordinated.place, version)
 
 
-def _blocked(store: ObjectStore, why: str) -> UnsupportedOperationError:
+def _blocked_error(store: ObjectStore, why: str) -> UnsupportedOperationError:
     """The error for a table that is not opened through its coordinator. why: the middle sentence of the message."""
     return UnsupportedOperationError(
         f"A coordinator has the commits of the table at {store.root}. {why} Nothing was read or written.",

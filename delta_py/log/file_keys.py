@@ -70,12 +70,15 @@ def file_keys(files: pa.Table) -> pa.LargeStringArray:
 
 
 def keys_of(files: pa.RecordBatch) -> pa.LargeStringArray:
-    """The key of each file of one batch, which has the columns that file_keys needs."""
+    """The key of each file of one batch. files: has the columns `path` (decoded) and `deletion_vector`."""
     return file_keys(pa.Table.from_batches([files])) if files.num_rows else NO_KEYS
 
 
 def key_hashes(keys: pa.LargeStringArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """A 64-bit hash of each key, computed from its length and its first bytes, eight at a time. Equal keys have equal hashes."""
+    """A 64-bit hash of each key, computed from its length and its first _HASHED_BYTES. Equal keys have equal hashes.
+
+    The loop is over the position in the keys and not over the keys: each step hashes the next eight bytes of all keys at once.
+    """
     _, offsets, buffer = keys.buffers()
     # Key i has the bytes from edges[i] to edges[i + 1] of the buffer.
     edges = np.frombuffer(offsets, np.int64)[keys.offset : keys.offset + len(keys) + 1]
@@ -84,7 +87,8 @@ def key_hashes(keys: pa.LargeStringArray) -> np.ndarray[Any, np.dtype[np.uint64]
     if buffer is None or not len(keys):
         return hashes
     padded = np.concatenate([np.frombuffer(buffer, np.uint8)[edges[0] : edges[-1]], np.zeros(_WORD_BYTES, np.uint8)])
-    words = np.ndarray((len(padded) - _WORD_BYTES + 1,), "<u8", padded, strides=(1,))  # the eight bytes from each byte on
+    # words[i]: the eight bytes that start at byte i, as a number. The padding makes this valid for the last byte of the last key.
+    words = np.ndarray((len(padded) - _WORD_BYTES + 1,), "<u8", padded, strides=(1,))
     starts, rows = edges[:-1] - edges[0], np.arange(len(keys))  # rows: positions of the keys that have bytes left to hash
     for hashed_bytes in range(0, min(int(lengths.max()), _HASHED_BYTES), _WORD_BYTES):
         rows = rows[lengths[rows] > hashed_bytes]
@@ -115,13 +119,14 @@ def repeated_keys(keys: Callable[[], Iterable[pa.LargeStringArray]]) -> tuple[in
     return count - sum(map(len, suspect_batches)) + len(counts), counts.field("values").filter(repeated)
 
 
-class EachOnce:
-    """Selects the first file of each key from files that arrive in batches. Faulty checkpoints name a file more than once."""
+class DuplicateFilter:
+    """Selects the first file of each key from files that arrive in batches: a faulty checkpoint may name a file more than once,
+    and the file must count once."""
 
     def __init__(self, repeated: pa.Array) -> None:
         """repeated: the distinct keys that occur more than once in all batches together."""
         self._repeated = repeated
-        # For each repeated key, whether `mask` has already selected a file that has it.
+        # For each repeated key, whether `keep_mask` has already selected a file that has it.
         self._selected = np.zeros(len(repeated), np.bool_)
 
     @property
@@ -133,7 +138,7 @@ class EachOnce:
         """Whether the key of any of the files occurs more than once in all batches."""
         return self.is_needed and pc.any(pc.is_in(keys_of(files), self._repeated)).as_py() is True
 
-    def mask(self, files: pa.RecordBatch) -> pa.BooleanArray | None:
+    def keep_mask(self, files: pa.RecordBatch) -> pa.BooleanArray | None:
         """True for files whose key did not occur before; None if that is true of all files. Call once for each batch."""
         if not (self.is_needed and files.num_rows):
             return None

@@ -77,21 +77,24 @@ def commit_times(store: ObjectStore, config: TableConfig, start: int = 0, end: i
     first = _first_in_commit_version(config)  # earlier commits have only the times of their files
     reader = CommitReader(store)
     commits = list_commits(store, start, end)
-    plain = _increasing_times(commit for commit in commits if commit.version < first)
-    return plain + [
+    file_times = _increasing_times(commit for commit in commits if commit.version < first)
+    in_commit_times = [
         CommitTime(commit.version, _in_commit_timestamp(reader, commit)) for commit in commits if commit.version >= first
     ]
+    return file_times + in_commit_times
 
 
 class CommitClock:
-    """The times of commits, requested in ascending order of versions. config: of the newest version."""
+    """Computes the times of commits one by one. The caller passes the commits in ascending order of versions, because a file time
+    is adjusted to be later than the time of the commit before. config: of the table's newest version."""
 
     def __init__(self, store: ObjectStore, config: TableConfig) -> None:
         self._reader, self._first_in_commit = CommitReader(store), _first_in_commit_version(config)
         self._last_ms: int | None = None
 
     def time_of_next(self, commit: LogFile) -> int:
-        """The time in ms since 1970. File times are adjusted to increase. Raises as commit_timestamp."""
+        """The time of a commit, which must be later than all commits that were passed before; ms since 1970. Raises as
+        commit_timestamp."""
         if commit.version >= self._first_in_commit:
             return _in_commit_timestamp(self._reader, commit)
         earliest_ms = commit.modification_time_ms if self._last_ms is None else self._last_ms + 1
@@ -103,6 +106,7 @@ def _first_in_commit_version(config: TableConfig) -> int:
     """The first version with an in-commit timestamp; a number above every version if the table has none."""
     if not config.enabled("inCommitTimestamp"):
         return 2**63
+    # The property is not set if the table had in-commit timestamps from its first version on.
     return _long_property(config, "delta.inCommitTimestampEnablementVersion") or 0
 
 
@@ -130,14 +134,16 @@ def _in_commit_timestamp(reader: CommitReader, commit: LogFile) -> int:
     """The in-commit timestamp in ms since 1970. Raises CorruptTableError if the commit has none."""
     info = _commit_info(reader, commit)
     if info is None:
-        raise _missing_timestamp(commit, "has no commitInfo action", "DELTA_MISSING_COMMIT_INFO")
+        raise _missing_timestamp_error(commit, "has no commitInfo action", "DELTA_MISSING_COMMIT_INFO")
     timestamp_ms = info.in_commit_timestamp_ms
     if timestamp_ms is None:
-        raise _missing_timestamp(commit, "has no inCommitTimestamp in its commitInfo action", "DELTA_MISSING_COMMIT_TIMESTAMP")
+        raise _missing_timestamp_error(
+            commit, "has no inCommitTimestamp in its commitInfo action", "DELTA_MISSING_COMMIT_TIMESTAMP"
+        )
     return timestamp_ms
 
 
-def _missing_timestamp(commit: LogFile, fault: str, condition: str) -> CorruptTableError:
+def _missing_timestamp_error(commit: LogFile, fault: str, condition: str) -> CorruptTableError:
     return CorruptTableError(
         f"{commit.path} {fault}, though the table has in-commit timestamps: when it was committed is unknown. The commit was "
         "written by a writer that broke the protocol.",
@@ -183,9 +189,9 @@ def version_at_timestamp(
     commit = newest_commit_at(store, commits, timestamp_ms, config)
     newest = CommitTime(commits[-1].version, commit_timestamp(store, commits[-1], config))
     if commit.timestamp_ms > timestamp_ms and not or_earliest:  # the first commit, because all commits are after the time
-        raise _too_early(store, timestamp_ms, commit)
+        raise _too_early_error(store, timestamp_ms, commit)
     if commit.version == newest.version and commit.timestamp_ms < timestamp_ms and not or_last:
-        raise _too_late(store, timestamp_ms, commit)
+        raise _too_late_error(store, timestamp_ms, commit)
     return commit.version
 
 
@@ -204,14 +210,15 @@ def _readable_commits(store: ObjectStore, *, recreatable: bool) -> list[LogFile]
 def newest_commit_at(store: ObjectStore, commits: Sequence[LogFile], timestamp_ms: int, config: TableConfig) -> CommitTime:
     """The newest of some commits (ascending) at or before a time; the first of them if the time is before all of them."""
     first = _first_in_commit_version(config)
-    plain = [commit for commit in commits if commit.version < first]  # these have only file times
-    stamped = commits[len(plain) :]  # these have in-commit timestamps
+    with_file_time = [commit for commit in commits if commit.version < first]
+    with_timestamp = commits[len(with_file_time) :]  # with an in-commit timestamp
     enabled_at = _long_property(config, "delta.inCommitTimestampEnablementTimestamp")
-    # The two kinds of times may overlap, so the time from which commits have timestamps decides.
-    if stamped and (not plain or enabled_at is None or timestamp_ms >= enabled_at):
+    # File times may be later than the first in-commit timestamps. So the time at which in-commit timestamps were enabled decides
+    # which kind of commit is searched.
+    if with_timestamp and (not with_file_time or enabled_at is None or timestamp_ms >= enabled_at):
         reader = CommitReader(store)
-        return _last_at_or_before(stamped, lambda commit: _in_commit_timestamp(reader, commit), timestamp_ms)
-    times = _increasing_times(plain)
+        return _last_at_or_before(with_timestamp, lambda commit: _in_commit_timestamp(reader, commit), timestamp_ms)
+    times = _increasing_times(with_file_time)
     return times[max(0, bisect_right(times, timestamp_ms, key=lambda time: time.timestamp_ms) - 1)]
 
 
@@ -222,7 +229,7 @@ def _last_at_or_before(commits: Sequence[LogFile], time_of: Callable[[LogFile], 
     return CommitTime(commits[position].version, time_of(commits[position]))
 
 
-def _too_early(store: ObjectStore, timestamp_ms: int, earliest: CommitTime) -> TimestampOutOfRangeError:
+def _too_early_error(store: ObjectStore, timestamp_ms: int, earliest: CommitTime) -> TimestampOutOfRangeError:
     return TimestampOutOfRangeError(
         f"The time {time_text(timestamp_ms)} is before the earliest version of the table at {store.root} that can be read: "
         f"version {earliest.version} of {time_text(earliest.timestamp_ms)}. Use a time at or after it.",
@@ -233,7 +240,7 @@ def _too_early(store: ObjectStore, timestamp_ms: int, earliest: CommitTime) -> T
     )
 
 
-def _too_late(store: ObjectStore, timestamp_ms: int, latest: CommitTime) -> TimestampOutOfRangeError:
+def _too_late_error(store: ObjectStore, timestamp_ms: int, latest: CommitTime) -> TimestampOutOfRangeError:
     return TimestampOutOfRangeError(
         f"The time {time_text(timestamp_ms)} is after the latest version of the table at {store.root}: version "
         f"{latest.version} of {time_text(latest.timestamp_ms)}. Use a time at or before it.",
@@ -272,18 +279,19 @@ def commit_count(store: ObjectStore) -> int:
 
 
 def commit_infos(store: ObjectStore, limit: int | None = None) -> list[tuple[int, Mapping[str, Any]]]:
-    """The versions and the whole commitInfo of the commits that the log still has, newest first, at most `limit`. Raises as
-    `history`."""
+    """The version and the whole commitInfo of each commit that the log still has, newest first, at most `limit`. A commit without
+    commitInfo has an empty one. Raises as `history`."""
     _, newest = available_versions(store)
     reader, commits = CommitReader(store), list_commits(store, 0, newest)
-    chosen = reversed(commits if limit is None else commits[max(0, len(commits) - limit) :])
-    infos = ((commit.version, _commit_info(reader, commit)) for commit in chosen)
+    newest_first = reversed(commits if limit is None else commits[max(0, len(commits) - limit) :])
+    infos = ((commit.version, _commit_info(reader, commit)) for commit in newest_first)
     return [(version, {} if info is None else info.values) for version, info in infos]
 
 
 def history_of(reader: CommitReader, commits: Sequence[LogFile], limit: int | None = None) -> tuple[list[int], pa.Table]:
-    """The times as ms since 1970, and the table that `history` returns. commits: ascending, all commits in the log up to some
-    version, because the time of a commit depends on the commits before it."""
+    """The times as ms since 1970, and the table that `history` returns, both newest first and at most `limit`. commits:
+    ascending, all commits in the log up to some version, because the adjusted file time of a commit depends on the commits before
+    it."""
     file_times = _increasing_times(commits)
     # The position of the oldest commit to return.
     first = 0 if limit is None else max(0, len(commits) - limit)
@@ -297,8 +305,8 @@ def history_of(reader: CommitReader, commits: Sequence[LogFile], limit: int | No
 
 
 def _history_column(field: pa.Field, rows: Sequence[tuple[int, int, Mapping[str, Any]]]) -> pa.Array:
-    """One column of the history. rows: version, time in ms since 1970, and commitInfo of each commit. In a column of booleans or
-    numbers, a value of another type is null."""
+    """One column of the history. rows: version, time in ms since 1970, and commitInfo of each commit. Any writer may have written
+    the commitInfo: in a column of booleans or numbers, a value of another type becomes null."""
     if field.name == "version":
         return pa.array([version for version, _, _ in rows], pa.int64())
     if field.name == "timestamp":
@@ -313,6 +321,7 @@ def _history_column(field: pa.Field, rows: Sequence[tuple[int, int, Mapping[str,
         return pa.array([_text(value) for value in values], field.type)
     if pa.types.is_boolean(field.type):
         return pa.array([value if isinstance(value, bool) else None for value in values], field.type)
+    # The only other type in HISTORY_SCHEMA is int64.
     return pa.array([value if type(value) is int and -(2**63) <= value < 2**63 else None for value in values], field.type)
 
 

@@ -36,7 +36,8 @@ class LastCheckpoint:
 
 
 def read_last_checkpoint(store: ObjectStore) -> LastCheckpoint | None:
-    """As load_last_checkpoint. None, with a warning, if the store refuses to read the file."""
+    """The content of `_last_checkpoint`. None if the file is missing; None, with a warning, if it is damaged or the store refuses
+    to read it."""
     try:
         return load_last_checkpoint(store)
     except StorageError as error:
@@ -50,7 +51,7 @@ def warn_of_refusal(store: ObjectStore, error: StorageError) -> None:
 
 def load_last_checkpoint(store: ObjectStore) -> LastCheckpoint | None:
     """The content of `_last_checkpoint`. None if the file is missing; None, with a warning, if it is damaged. Raises StorageError
-    if the store refuses to read it.
+    if the store refuses to read it, so that a caller that lists the log next can raise that error instead of warning.
 
     Protocol: Last Checkpoint File Schema.
     """
@@ -61,8 +62,8 @@ def load_last_checkpoint(store: ObjectStore) -> LastCheckpoint | None:
     try:
         if len(text) > HINT_BYTES:
             raise ValueError(f"it has more than {HINT_BYTES} bytes")
-        value = json.loads(text, object_pairs_hook=_object, parse_int=_Number, parse_float=_Number)
-        return _checked_hint(value)
+        value = json.loads(text, object_pairs_hook=_object_of_distinct_keys, parse_int=_Number, parse_float=_Number)
+        return _parse_hint(value)
     except (ValueError, RecursionError) as error:
         _log.warning("%s: _last_checkpoint is damaged (%s); listing the whole log", store.root, error)
         return None
@@ -72,7 +73,7 @@ class _Number(str):
     """A JSON number as it is written, because the checksum covers its text."""
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_of_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The JSON object with these members. Raises ValueError if a key is repeated: a dict would keep only its last value."""
     fields = dict(pairs)
     if len(fields) != len(pairs):
@@ -80,7 +81,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _checked_hint(value: Any) -> LastCheckpoint:
+def _parse_hint(value: Any) -> LastCheckpoint:
     """Convert the decoded JSON, in which numbers are _Number. A file without a checksum is accepted. Raises ValueError, with the
     reason, if the JSON is damaged."""
     if not isinstance(value, dict):
@@ -88,14 +89,15 @@ def _checked_hint(value: Any) -> LastCheckpoint:
     checksum = value.get("checksum")
     if checksum is not None and checksum != json_checksum(value):
         raise ValueError("its checksum is wrong")
-    version = _count(value.get("version"))
+    version = _parse_count(value.get("version"))
     if version is None:
         raise ValueError(f"its version is {shown(value.get('version'))}")
-    return LastCheckpoint(version, _count(value.get("size")), _count(value.get("numOfAddFiles")))
+    return LastCheckpoint(version, _parse_count(value.get("size")), _parse_count(value.get("numOfAddFiles")))
 
 
-def _count(value: Any) -> int | None:
-    """A count from its JSON text; None for any other value."""
+def _parse_count(value: Any) -> int | None:
+    """A whole number from 0 to 2^63 - 1, from its JSON text; None for any other value."""
+    # 2^63 has 19 digits. The length is checked first, because int() refuses very long texts.
     is_count = isinstance(value, _Number) and value.isdecimal() and len(value) < 20 and int(value) < 2**63
     return int(value) if is_count else None
 
@@ -112,7 +114,8 @@ def canonical_json(value: Mapping[str, Any]) -> str:
 
 
 def _canonical_leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
-    """The (path, text) of each value in the JSON, in the form that checksums are computed from."""
+    """The (path, text) of each leaf of a JSON value. path: of the value: the quoted keys and the list positions that lead to it,
+    joined by `+`."""
     if isinstance(value, dict):
         for name, item in value.items():
             yield from _canonical_leaves(f"{path}+{_quoted(name)}", item)

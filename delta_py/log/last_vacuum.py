@@ -23,7 +23,8 @@ _log = logging.getLogger("delta_py")
 
 
 def read_last_vacuum(store: ObjectStore) -> int | None:
-    """The version. None if there is no file or it names no version; None, with a warning, if it is damaged. Raises OSError."""
+    """The last version whose removed files VACUUM has processed. None if there is no file or it names no version; None, with a
+    warning, if it is damaged or the store refuses to read it. Raises OSError."""
     try:
         text = store.read_range(LAST_VACUUM_PATH, 0, HINT_BYTES + 1)
     except FileNotFoundError:
@@ -34,13 +35,13 @@ def read_last_vacuum(store: ObjectStore) -> int | None:
     try:
         if len(text) > HINT_BYTES:
             raise ValueError(f"it has more than {HINT_BYTES} bytes")
-        return _version(json.loads(text))
+        return _parse_version(json.loads(text))
     except (ValueError, RecursionError) as error:
         _log.warning("%s: _last_vacuum_info is damaged (%s)", store.root, error)
         return None
 
 
-def _version(value: object) -> int | None:
+def _parse_version(value: object) -> int | None:
     """The version in the decoded file; None if it names none. Raises ValueError, with the reason, if the file is damaged."""
     if not isinstance(value, dict):
         raise ValueError("it is no JSON object")

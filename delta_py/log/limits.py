@@ -22,5 +22,5 @@ def limit_bytes() -> int:
 
 
 def beyond_limit(subject: str) -> str:
-    """The reason why something is not read. subject: the thing that is too large."""
+    """The reason why a part of the log is not read, without a full stop. subject: the thing that is too large."""
     return f"{subject} is larger than {bytes_text(limit_bytes())}. If that is intended, set PYDELTA_LOG_LIMIT_MB to more"

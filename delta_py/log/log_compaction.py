@@ -27,6 +27,8 @@ _MOST_COMMITS = 10
 def compaction_range(version: int, checkpoint_interval: int) -> tuple[int, int] | None:
     """The first and last commit to compact after a commit, or None. A compaction is due halfway to the next checkpoint, and every
     ten commits if checkpoints are rare. With a checkpoint interval of 10, the commits 1 to 5, 11 to 15, and so on are compacted.
+
+    version: of the commit. checkpoint_interval: how many versions are from one checkpoint to the next.
     """
     # position: how many commits the version is after the last checkpoint. step: how many commits one compaction combines.
     position, step = version % checkpoint_interval, min(_MOST_COMMITS, checkpoint_interval // 2)
@@ -57,7 +59,7 @@ def compact(store: ObjectStore, start: int, end: int) -> bytes | None:
 
 
 def _state_lines(file: LogFile, data: bytes) -> Iterator[tuple[tuple[str, str], bytes]]:
-    """The identity and the text of each line whose action is part of the state."""
+    """The identity (_identity) and the text of each line whose action is part of the table's state."""
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
             continue

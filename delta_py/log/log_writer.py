@@ -2,8 +2,8 @@
 
 A commit is written only if its name is free. If the store's reply does not show whether an attempt succeeded, the writer reads
 the log itself: our commit contains our txnId.
-Several writers may write checkpoints, compactions and the hint at once. Each file is stored as a whole, and every version of it
-is valid.
+Several writers may write checkpoints, compactions and `_last_checkpoint` at once. Each file is stored as a whole, and each
+writer's version of it is valid.
 Protocol: Creation of New Log Entries; Delta Log Entries; Commit Provenance Information; Last Checkpoint File.
 """
 
@@ -67,11 +67,12 @@ class LogWriter:
         """The table's root."""
         return self._store.root
 
-    def put_commit(self, version: int, actions: Iterable[Action], described: Callable[[], bytes] | None = None) -> Outcome:
+    def put_commit(self, version: int, actions: Iterable[Action], describe: Callable[[], bytes] | None = None) -> Outcome:
         """Try to commit the actions as version `version` of the table, with one put-if-absent.
 
-        In a multi-table transaction, the actions become one of its commits. described: returns the description of the commit that
-        the transaction stores (commit/proposed_form.py); it is only called in such a transaction.
+        In a multi-table transaction, the actions are not committed now: they become a proposed commit, which the transaction
+        commits at its end. describe: returns the description that the transaction stores with the proposed commit
+        (commit/proposed_form.py). It is called only in such a transaction, and is required there.
         The commitInfo among the actions should have a txnId that no other attempt uses. It identifies an attempt whose
         confirmation was lost. Raises StorageError if the store is sure that nothing was written and never will be, and
         UnsupportedOperationError, before anything is written, if no reader would accept an action.
@@ -84,13 +85,13 @@ class LogWriter:
         data = commit_bytes(all_actions)
         try:
             if coordinated is not None and coordinated.transaction is not None:
-                assert described is not None
-                coordinated.propose(version, data, described())
+                assert describe is not None
+                coordinated.propose(version, data, describe())
             else:
                 self._store.put_if_absent(path, data)
         except FileExistsError:
             # It may still be our commit, if the store repeated a request whose reply was lost. A commit that cannot be read
-            # (None) counts as another writer's.
+            # (None) counts as another writer's, because the store has refused ours.
             return Outcome.WON if self._has_txn_id(path, _txn_id(all_actions)) else Outcome.LOST
         except OSError as error:
             _log.warning("%s: the store did not confirm commit %d: %s", self.root, version, error)

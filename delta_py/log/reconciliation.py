@@ -22,7 +22,7 @@ from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadabl
 from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.checkpoint_content.stats_cache import CachedStats
 from delta_py.log.commit_reader import CommitReader
-from delta_py.log.file_keys import EachOnce, file_keys, intersect_masks, keys_of, path_of
+from delta_py.log.file_keys import DuplicateFilter, file_keys, intersect_masks, keys_of, path_of
 from delta_py.log.segment import LogFile, LogSegment
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.statistics.stats import FileStats, concat_stats, parse_stats, stats_from_struct, unknown_stats
@@ -31,7 +31,7 @@ from delta_py.types.arrow_values import NULL, ZERO, all_true, array
 _log = logging.getLogger("delta_py")
 T = TypeVar("T")
 
-# With more keys than this, many checkpoint batches are compared at a time.
+# With more keys than this, many checkpoint batches are compared at a time, because each comparison hashes all keys.
 _MANY_KEYS = 20_000
 # The adds of small commits are combined until a batch has so many rows.
 _JOINED_ROWS = 8_192
@@ -54,7 +54,8 @@ class FileBatch:
         return FileBatch(self.files.filter(keep), None if self.stats is None else self.stats.filter(keep))
 
     def live_rows(self) -> pa.Int64Array:
-        """The number of rows of each file that are not deleted; null if unknown."""
+        """The number of rows of each file that are not deleted; null if it is unknown, or if the log states more deleted rows
+        than rows."""
         if self.stats is None:
             return pa.nulls(self.files.num_rows, pa.int64())
         vectors = self.files["deletion_vector"]
@@ -99,22 +100,23 @@ def _concat_batches(batches: list[FileBatch]) -> FileBatch:
 def commit_files(
     segment: LogSegment, commits: CommitReader, requested_stats: RequestedStats, seen: set[str]
 ) -> Iterator[FileBatch]:
-    """The live files that the commits after the checkpoint added, newest first, without files whose key is in seen.
+    """The live files that the commits after the checkpoint added, newest commit first, without files whose key is in seen.
 
-    seen: keys of newer actions. This function adds the keys of all actions that it reads.
+    seen: keys (file_keys.py) of file actions that are newer than these commits. The iterator adds the keys of all
+    actions that it reads. So after the last batch, seen has the keys that hide files of the checkpoint.
     """
     for adds in _join_batches(_surviving_adds(segment, commits, seen)):
         yield _parse_batch(raw_from_json(adds, requested_stats), None).batch
 
 
 def _surviving_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> Iterator[pa.RecordBatch]:
-    """The adds that no newer action undoes, newest commit first. seen: the keys of newer actions; this adds its own."""
+    """The adds that no newer action undoes, newest commit first. seen: as in commit_files."""
     for _, pieces in replay(segment, commits, commits.file_actions):
         commit_keys: set[str] = set()
         for piece in pieces:
-            fresh = [key not in seen for key in piece.add_keys]
+            is_unseen = [key not in seen for key in piece.add_keys]
             commit_keys.update(piece.add_keys, piece.remove_keys)
-            adds = piece.adds if all(fresh) else piece.adds.filter(array(fresh, pa.bool_()))
+            adds = piece.adds if all(is_unseen) else piece.adds.filter(array(is_unseen, pa.bool_()))
             if adds.num_rows:
                 yield adds
         seen |= commit_keys  # only now: the pieces of one commit do not undo each other (commit_reader.py)
@@ -133,7 +135,11 @@ def _join_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 class CheckpointFiles:
-    """The live files of a checkpoint: each file once that no newer action names. Iterate only once."""
+    """Iterates over the live files of a checkpoint: the files that no newer action names, each of them once. Iterate only once.
+
+    seen: the keys (file_keys.py) of all newer file actions. While the caller uses a batch, threads parse the statistics of the
+    next.
+    """
 
     def __init__(self, checkpoint: CheckpointReader, requested_stats: RequestedStats, seen: Set[str]) -> None:
         self._checkpoint, self._requested_stats, self._seen = checkpoint, requested_stats, seen
@@ -141,15 +147,15 @@ class CheckpointFiles:
         self._unfinished_entry: CachedStats | None = None  # a cache entry that does not have all rows of its file yet
 
     def __iter__(self) -> Iterator[FileBatch]:
-        masks, each_once = SeenKeys(self._seen).masks(self._checkpoint), EachOnce(self._checkpoint.repeated_keys)
+        unseen_mask_of_next = SeenKeys(self._seen).masks(self._checkpoint)
+        duplicate_filter = DuplicateFilter(self._checkpoint.repeated_keys)
         with ThreadPoolExecutor(_PARSERS, "delta_py-stats") as pool:
             parsing: deque[tuple[RawFiles, Future[_ParsedBatch]]] = deque()
             try:
                 for raw in self._checkpoint.files(self._requested_stats):
                     # The masks are computed in this thread, because they need the batches in order.
-                    parsing.append(
-                        (raw, pool.submit(_parse_batch, raw, intersect_masks(masks(raw.files), each_once.mask(raw.files))))
-                    )
+                    live_mask = intersect_masks(unseen_mask_of_next(raw.files), duplicate_filter.keep_mask(raw.files))
+                    parsing.append((raw, pool.submit(_parse_batch, raw, live_mask)))
                     if len(parsing) > _PARSERS:
                         yield from self._next_batch(parsing)
                 while parsing:
@@ -159,7 +165,7 @@ class CheckpointFiles:
                     self._unfinished_entry.abandon()
 
     def _next_batch(self, parsing: deque[tuple[RawFiles, Future[_ParsedBatch]]]) -> Iterator[FileBatch]:
-        """Wait until the oldest of the batches is parsed, and yield its live files if it has any."""
+        """Wait until the first batch in the queue is parsed, remove it from the queue, and yield its live files if it has any."""
         raw, future = parsing.popleft()
         parsed = future.result()
         if parsed.json_stats is not None:
@@ -182,7 +188,7 @@ class CheckpointFiles:
         with an older checkpoint and must not yield these files again. Raises `error` if they cannot be read again."""
         keys: set[str] = set()
         rows = 0
-        batches = self._checkpoint.files(RequestedStats())
+        batches = self._checkpoint.files(RequestedStats())  # from the start again, without statistics, which keys do not need
         while rows < self._yielded_rows:
             try:
                 files = next(batches).files
@@ -198,7 +204,7 @@ def replay(
 ) -> Iterator[tuple[LogFile, Iterable[T]]]:
     """Yield each commit and compaction after the checkpoint, newest first, with the result of `read`, which must read the file
     through `commits`. If a compaction is damaged, its commits are yielded instead."""
-    for file in commits.ahead(segment.replay_files()):
+    for file in commits.with_read_ahead(segment.replay_files()):
         if file.end_version == file.version:
             yield file, read(file)
             continue
@@ -228,10 +234,12 @@ class SeenKeys:
             return lambda files: None
         if self._count <= _MANY_KEYS:
             return lambda files: self.unseen_mask([files])
+        # The keys are many, so they are not hashed again for each batch: a second pass through the checkpoint computes long
+        # masks.
         groups = self._masks_ahead(checkpoint)
         waiting = pa.nulls(0, pa.bool_())  # values of the mask that are computed and not returned yet
 
-        def take(files: pa.RecordBatch) -> pa.BooleanArray:
+        def take_mask(files: pa.RecordBatch) -> pa.BooleanArray:
             """The next values of the mask, as many as there are files. Groups of values do not end where batches end."""
             nonlocal waiting
             while len(waiting) < files.num_rows:
@@ -239,7 +247,7 @@ class SeenKeys:
             mask, waiting = waiting.slice(0, files.num_rows), waiting.slice(files.num_rows)
             return mask
 
-        return take
+        return take_mask
 
     def _masks_ahead(self, checkpoint: CheckpointReader) -> Iterator[pa.BooleanArray]:
         """The mask of all rows, in large pieces, because each comparison hashes all keys again. This reads the checkpoint a
@@ -254,7 +262,7 @@ class SeenKeys:
             yield self._mask(group)
 
     def _mask(self, group: list[pa.RecordBatch]) -> pa.BooleanArray:
-        """As unseen_mask, but with a value for each file even if no file is named."""
+        """The mask of files that no newer action names, for some batches in order, with a value for each file."""
         mask = self.unseen_mask(group)
         return all_true(sum(files.num_rows for files in group)) if mask is None else mask
 
@@ -274,7 +282,8 @@ class SeenKeys:
 
 @dataclass(frozen=True, slots=True)
 class _ParsedBatch:
-    """batch: live files. json_stats: statistics from the JSON of all files, live or not."""
+    """A batch of a checkpoint whose statistics are parsed. batch: its live files. json_stats: the statistics that were parsed
+    from JSON, of all its files, live or not, for the cache; None if no JSON was parsed."""
 
     batch: FileBatch
     json_stats: FileStats | None
@@ -297,12 +306,12 @@ def _merge_stats(parts: list[FileStats]) -> FileStats:
     merged = parts[0]
     for part in parts[1:]:
         merged = FileStats(
-            merged.file_count,
-            pc.coalesce(merged.num_records, part.num_records),
-            pc.and_(merged.tight_bounds, part.tight_bounds),
-            {**merged.minimum, **part.minimum},
-            {**merged.maximum, **part.maximum},
-            {**merged.null_count, **part.null_count},
+            file_count=merged.file_count,
+            num_records=pc.coalesce(merged.num_records, part.num_records),
+            tight_bounds=pc.and_(merged.tight_bounds, part.tight_bounds),
+            minimum={**merged.minimum, **part.minimum},
+            maximum={**merged.maximum, **part.maximum},
+            null_count={**merged.null_count, **part.null_count},
         )
     return merged
 
@@ -312,7 +321,8 @@ def _merge_stats(parts: list[FileStats]) -> FileStats:
 
 @dataclass(slots=True)
 class StateWithoutFiles:
-    """The newest action of each kind other than files. While the log is replayed, domains also holds removed domains."""
+    """The newest action of each kind other than file actions. transactions: by application. domains: by name; while the log is
+    replayed, removed domains too, because they hide older ones."""
 
     protocol: Protocol | None = None
     metadata: Metadata | None = None
@@ -339,7 +349,8 @@ class StateWithoutFiles:
 
 
 def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader) -> StateWithoutFiles:
-    """The newest protocol and metadata in the commits after the checkpoint; each is None if the commits have none."""
+    """The newest protocol and metadata in the commits after the checkpoint; each is None if the commits have none. Transactions
+    and domains of the result are not filled."""
     state = StateWithoutFiles()
     for _, actions in replay(segment, commits, lambda file: commits.actions(file, "protocol", "metaData")):
         for action in reversed(list(actions)):  # the last action of a file is the newest
@@ -350,7 +361,8 @@ def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader)
 
 
 def protocol_and_metadata(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> StateWithoutFiles:
-    """The newest protocol and metadata; each is None if the log has none."""
+    """The newest protocol and metadata; each is None if the log has none. Transactions and domains of the result are not
+    filled."""
     state = protocol_and_metadata_of_commits(segment, commits)
     if checkpoint is not None and not state.has_protocol_and_metadata:
         for name, parse in (("protocol", Protocol.from_json), ("metaData", Metadata.from_json)):
@@ -362,7 +374,8 @@ def protocol_and_metadata(segment: LogSegment, commits: CommitReader, checkpoint
 def transactions_and_domains(
     segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None
 ) -> StateWithoutFiles:
-    """The newest transaction identifier of each application, and the metadata domains without removed ones."""
+    """The newest transaction identifier of each application, and the metadata domains without removed ones. Protocol and metadata
+    of the result are not filled."""
     state = StateWithoutFiles()
     for _, actions in replay(segment, commits, lambda file: commits.actions(file, "txn", "domainMetadata")):
         for action in reversed(list(actions)):  # the last action of a file is the newest

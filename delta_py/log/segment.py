@@ -298,15 +298,17 @@ def _choose_checkpoint(
 def _make_segment(
     store: ObjectStore, listing: Listing, requested_version: int | None, unusable: frozenset[str], hint: LastCheckpoint | None
 ) -> LogSegment:
-    """The segment of a version (None: the newest) from a listing. unusable, errors: as in load_segment."""
+    """The segment of a version (None: the newest) from a listing. hint: the content of `_last_checkpoint`; None if it cannot be
+    used. unusable: as in load_segment. Raises as load_segment."""
     newest = _require_table(store, listing)
-    if requested_version is None:
+    if requested_version is None:  # a reader of an older version does not need the commits that may be lost
         _check_compacted(store, listing, newest)
     version = newest if requested_version is None else requested_version
     if version > newest or version < 0:
         raise _version_not_found_error(store, version)
     checkpoint = _choose_checkpoint(listing, version, unusable, hint)
-    # The log starts after the version. If checkpoints are unusable, the cause is damage and not log cleanup.
+    # is_cleaned_up: log cleanup has deleted the commits and checkpoints that the version needs, and the remaining log starts
+    # later. If checkpoints are unusable, damage is the cause instead, and the checks below report it.
     is_cleaned_up = checkpoint is None and listing.earliest() is not None and 0 not in listing.commits and not unusable
     if is_cleaned_up and requested_version is not None:  # only later versions can still be loaded
         raise _version_not_found_error(store, version)
@@ -351,7 +353,8 @@ def _warn_of_incomplete(store: ObjectStore, listing: Listing, chosen: Checkpoint
 
 
 def _require_table(store: ObjectStore, listing: Listing) -> int:
-    """The newest version. Raises TableNotFoundError if there is none."""
+    """The newest version in the listing. Raises TableNotFoundError if there is no table, and LogFileNotFoundError if only a part
+    of a checkpoint remains."""
     newest = listing.newest()
     if newest is not None:
         return newest
@@ -401,7 +404,7 @@ def _no_start_error(store: ObjectStore, listing: Listing) -> LogFileNotFoundErro
 
 
 def _checkpoints_text(listing: Listing) -> str:
-    """Why no checkpoint can be used."""
+    """The part of an error message that says why no checkpoint can be used."""
     complete = sorted({checkpoint.version for checkpoint in listing.checkpoints if not checkpoint.has_empty_file})
     if not complete:
         return "there is no complete checkpoint"

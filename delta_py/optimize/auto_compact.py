@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.commit.post_commit import harmless
-from delta_py.commit.table_cache import LOOK_EVERY, CountPerTable, table_key
+from delta_py.commit.post_commit import logging_failures
+from delta_py.commit.table_cache import READ_EVERY_VERSIONS, CountPerTable, table_key
 from delta_py.definition.request import AutoCompact
 from delta_py.errors import DeltaConcurrentModificationException
 from delta_py.log.catalog_contract import Maintenance, is_forbidden
@@ -53,7 +53,7 @@ def compact_if_due(
     """Run after the commit of `version`, which added `written`. config: of that version. Returns the version of the compaction,
     or None if there was none. Raises nothing, unless PYDELTA_POST_COMMIT_ERRORS is set.
     """
-    with harmless(store, version, "small files were not compacted"):
+    with logging_failures(store, version, "small files were not compacted"):
         is_allowed = written.adds and settings.is_on(config) and not is_forbidden(store, Maintenance.REORGANIZATION)
         if is_allowed and _is_due(store, config, version, written, settings):
             return _compact(store, settings)
@@ -70,7 +70,7 @@ def _is_due(store: ObjectStore, config: TableConfig, version: int, written: Writ
         small_count = added_small_count
         _small_files.put(key, added_small_count)
     # Files of other processes are not counted, so look at the table from time to time.
-    if small_count < settings.min_files and version % LOOK_EVERY:
+    if small_count < settings.min_files and version % READ_EVERY_VERSIONS:
         return False
     checksum = read_checksum_of(store, version)
     # The table's number of files bounds the number of small files, which the offset makes tighter.

@@ -30,7 +30,7 @@ from delta_py.parquet.values.conform_batch import (
 )
 from delta_py.parquet.values.conform_values import CannotRead
 from delta_py.parquet.values.rebase import LegacyCalendar
-from delta_py.protocol.partition_values import malformed, malformed_value, parse_partition_values
+from delta_py.protocol.partition_values import find_malformed, malformed_value_error, parse_partition_values
 from delta_py.protocol.paths import encode_path, resolve
 from delta_py.scan.char_padding import pad
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
@@ -238,8 +238,8 @@ class FileColumns:
                 text = self._file.partition_values.get(column.physical.name)
                 values = pa.array([text], pa.string())
                 parsed = parse_partition_values(values, column.logical.data_type, timezone=self._state.timezone, errors="null")
-                if self._state.to_write and text is not None and malformed(values, parsed)[0].as_py():
-                    raise malformed_value(self._file.path, column.logical.name, text, column.logical.data_type)
+                if self._state.to_write and text is not None and find_malformed(values, parsed)[0].as_py():
+                    raise malformed_value_error(self._file.path, column.logical.name, text, column.logical.data_type)
                 scalar = parsed[0]
             else:
                 value, data_type = self._file.constants[column.logical.name]

@@ -14,8 +14,8 @@ from delta_py.errors import CorruptTableError, shown
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.protocol.paths import decode_path, encode_path
 
-LEAST, MOST = -(2**63), 2**63 - 1
-DAMAGED = " The log is damaged."
+LEAST, MOST = -(2**63), 2**63 - 1  # the range of a long
+DAMAGED = " The log is damaged."  # the end of each message; action_to_line cuts it off, because there the caller made the action
 
 
 def field_error(name: str, value: Any, fault: str) -> CorruptTableError:
@@ -59,7 +59,7 @@ def check_map(value: Any, name: str, *, nulls: bool = True) -> None:
 
 
 def check_vector(value: Any, name: str) -> None:
-    """Check only the type: the descriptor checks its own fields."""
+    """Refuses everything but None and a DeletionVectorDescriptor, which checks its own fields."""
     if value is not None and type(value) is not DeletionVectorDescriptor:
         raise field_error(name, value, "no deletion vector")
 
@@ -67,14 +67,15 @@ def check_vector(value: Any, name: str) -> None:
 # ---------------------------------------------------------------- from JSON
 
 
-def as_kind(value: Any, kind: type[Any]) -> Any:
+def list_as(value: Any, kind: type[Any]) -> Any:
     """Convert a list of texts to `kind`, a tuple or a frozenset. Any other value is returned unchanged, and check_texts refuses
     it later."""
     return kind(value) if isinstance(value, list) and all(type(item) is str for item in value) else value
 
 
 def fields_of(value: Any, name: str) -> dict[str, Any]:
-    """An object in metaData; empty if there is none."""
+    """The JSON object in a field of metaData; empty if the field is missing. value: of the field. name: the field's name, for the
+    error."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -83,7 +84,8 @@ def fields_of(value: Any, name: str) -> dict[str, Any]:
 
 
 def texts_of(value: Any, name: str) -> dict[str, Any]:
-    """A map of texts in metaData, without nulls. Numbers and booleans become their JSON text, as in delta-spark."""
+    """The map of texts in a field of metaData, without nulls; empty if the field is missing. Numbers and booleans become their
+    JSON text, as in delta-spark. Any other value is returned unchanged, and check_map refuses it later."""
     texts = {key: item for key, item in fields_of(value, name).items() if item is not None}
     return {key: orjson.dumps(item).decode() if isinstance(item, bool | int | float) else item for key, item in texts.items()}
 

@@ -18,7 +18,6 @@ import orjson
 from delta_py.errors import CorruptTableError, UnsupportedOperationError, shown
 from delta_py.protocol.action_fields import (
     DAMAGED,
-    as_kind,
     check_bool,
     check_int,
     check_map,
@@ -27,6 +26,7 @@ from delta_py.protocol.action_fields import (
     check_vector,
     fields_of,
     int_or_none,
+    list_as,
     map_or_none,
     spelling_of,
     text_or_none,
@@ -54,7 +54,7 @@ class Protocol:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        features = (as_kind(value.get(name), frozenset) for name in ("readerFeatures", "writerFeatures"))
+        features = (list_as(value.get(name), frozenset) for name in ("readerFeatures", "writerFeatures"))
         return cls(value.get("minReaderVersion"), value.get("minWriterVersion"), *features).checked()  # type: ignore[arg-type]
 
     def checked(self) -> Self:
@@ -107,7 +107,7 @@ class Metadata:
         return cls(
             id=value.get("id"),  # type: ignore[arg-type]
             schema_string=_NO_COLUMNS if schema is None else schema,
-            partition_columns=() if columns is None else as_kind(columns, tuple),
+            partition_columns=() if columns is None else list_as(columns, tuple),
             configuration=texts_of(value.get("configuration"), "configuration"),
             name=value.get("name"),
             description=value.get("description"),
@@ -117,7 +117,7 @@ class Metadata:
         ).checked()
 
     def checked(self) -> Self:
-        """As Protocol.checked. The schema parser checks the text of the schema."""
+        """Check the fields, except the text of the schema, and return the action itself. Raises as Protocol.checked does."""
         for text, name in ((self.id, "id"), (self.schema_string, "schemaString"), (self.format_provider, "format.provider")):
             check_text(text, f"metaData.{name}")
         for optional, name in ((self.name, "name"), (self.description, "description")):
@@ -189,7 +189,7 @@ class AddFile:
         ).checked()
 
     def checked(self) -> Self:
-        """As Protocol.checked."""
+        """Check the fields and return the action itself. Raises CorruptTableError, as Protocol.checked does."""
         check_text(self.path, "add.path")
         check_map(self.partition_values, "add.partitionValues")
         check_int(self.size_bytes, "add.size", 0)
@@ -278,7 +278,7 @@ class RemoveFile:
         )
 
     def checked(self) -> Self:
-        """As Protocol.checked."""
+        """Check the fields and return the action itself. Raises CorruptTableError, as Protocol.checked does."""
         check_text(self.path, "remove.path")
         check_bool(self.data_change, "remove.dataChange")
         if self.extended_file_metadata is not None:
@@ -339,7 +339,7 @@ class AddCDCFile:
         ).checked()
 
     def checked(self) -> Self:
-        """As Protocol.checked."""
+        """Check the fields and return the action itself. Raises CorruptTableError, as Protocol.checked does."""
         check_text(self.path, "cdc.path")
         check_map(self.partition_values, "cdc.partitionValues")
         check_int(self.size_bytes, "cdc.size", 0)
@@ -374,7 +374,7 @@ class SetTransaction:
         return cls(value.get("appId"), value.get("version"), value.get("lastUpdated")).checked()  # type: ignore[arg-type]
 
     def checked(self) -> Self:
-        """As Protocol.checked."""
+        """Check the fields and return the action itself. Raises CorruptTableError, as Protocol.checked does."""
         check_text(self.app_id, "txn.appId")
         check_int(self.version, "txn.version")
         if self.last_updated_ms is not None:
@@ -402,7 +402,7 @@ class DomainMetadata:
         return cls(value.get("domain"), text, bool(value.get("removed", False))).checked()  # type: ignore[arg-type]
 
     def checked(self) -> Self:
-        """As Protocol.checked."""
+        """Check the fields and return the action itself. Raises CorruptTableError, as Protocol.checked does."""
         check_text(self.domain, "domainMetadata.domain")
         check_text(self.configuration, "domainMetadata.configuration")
         check_bool(self.removed, "domainMetadata.removed")
@@ -425,7 +425,7 @@ class CommitInfo:
         return cls(dict(value))
 
     def checked(self) -> Self:
-        """As Protocol.checked."""
+        """Check the fields and return the action itself. Raises CorruptTableError, as Protocol.checked does."""
         if self.values.get("inCommitTimestamp") is not None:
             check_int(self.values["inCommitTimestamp"], "commitInfo.inCommitTimestamp")
         return self

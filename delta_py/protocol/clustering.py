@@ -65,10 +65,13 @@ def _has_order(kind: DataType) -> bool:
     return not nested and type_name(kind) not in ("binary", "boolean", "variant", "void")
 
 
-def with_columns_of(domain: DomainMetadata, before: StructType, after: StructType, mode: str) -> DomainMetadata:
-    """The domain for a table whose columns change. It names the columns of the same names, ignoring case. mode: column mapping's.
+def with_changed_columns(domain: DomainMetadata, before: StructType, after: StructType, mode: str) -> DomainMetadata:
+    """The clustering domain for a table whose columns change, for example because the table is replaced. It names the columns
+    that have the same logical names as the clustering columns, ignoring case.
 
-    The domain is empty if one of the columns does not exist any more, or its new type cannot be used for clustering.
+    domain: before the change. before, after: the schema before and after the change. mode: of column mapping after the change.
+    The domain names no columns if one of the clustering columns does not exist any more, or its new type cannot be used for
+    clustering.
     """
     logical_paths = [_to_logical_path(before, path) for path in clustering_paths(domain)]  # None: the path leads to no column
     # The columns of the changed table that can be used for clustering.
@@ -86,8 +89,9 @@ def _lower_case(path: Path) -> Path:
 
 
 def with_logical_names(schema: StructType, domain: DomainMetadata) -> DomainMetadata:
-    """The domain for the table without column mapping. schema: with column mapping. A path that leads to no column is kept
-    unchanged."""
+    """The domain for a table whose column mapping is turned off: with the logical path of each column instead of the physical
+    one.
+    schema: with column mapping. A path that leads to no column is kept unchanged."""
     return _domain_of_paths([_to_logical_path(schema, path) or path for path in clustering_paths(domain)])
 
 
@@ -133,7 +137,8 @@ def clustering_columns(schema: StructType, domain: DomainMetadata | None) -> tup
 
 
 def logical_clustering_paths(schema: StructType, domain: DomainMetadata | None) -> tuple[Path, ...]:
-    """As clustering_columns, but with each path as a tuple of names."""
+    """The logical paths of the columns in the domain; () for a table without it. A path that leads to no column of the schema is
+    returned as it is in the log."""
     assert domain is None or domain.domain == CLUSTERING_DOMAIN
     return tuple(_to_logical_path(schema, path) or path for path in clustering_paths(domain))
 

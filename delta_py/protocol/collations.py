@@ -20,7 +20,8 @@ _BINARY = "UTF8_BINARY"
 
 
 def is_collated(f: StructField) -> bool:
-    """Whether a field has a collation. An entry that cannot be parsed counts as a collation."""
+    """Whether a field, or a field in it at any depth, has a collation other than UTF8_BINARY, which compares bytes. An entry that
+    cannot be parsed counts as a collation."""
     return any(_collation_name(text) != _BINARY for part in (f, *all_fields(f.data_type)) for text in _identifiers(part))
 
 
@@ -39,4 +40,5 @@ def _identifiers(f: StructField) -> Iterator[Any]:
 def _collation_name(identifier: Any) -> str | None:
     """The collation's name in an identifier: `name`, `provider.name` or `provider.name.version`. None if it is no text."""
     parts = identifier.split(".") if isinstance(identifier, str) else []
+    # The second part is the name; an identifier without a provider has only the name.
     return parts[min(1, len(parts) - 1)] if parts else None

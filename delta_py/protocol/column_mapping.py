@@ -23,7 +23,7 @@ MAX_ID_PROPERTY = "delta.columnMapping.maxColumnId"
 ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 NESTED_IDS = "delta.columnMapping.nested.ids"
-OF_FIELDS = (ID, PHYSICAL_NAME, NESTED_IDS)
+FIELD_KEYS = (ID, PHYSICAL_NAME, NESTED_IDS)
 """The keys of column mapping in a field's metadata."""
 MODES = ("none", "name", "id")
 NAMED_BY_ID = "delta.enableIcebergWriterCompatV1"  # with this property, physical names are `col-<id>`
@@ -57,7 +57,7 @@ def check_mode_change(before: str, after: str) -> None:
 
 
 def physical_name(f: StructField, mode: str) -> str:
-    """The name of a field inside data files.
+    """The name of a field inside data files. mode: of column mapping, as `mode` returns it.
 
     Raises CorruptTableError if the mode needs a physical name or an id and the field has none.
     """
@@ -135,20 +135,20 @@ def assign(
     highest_id, assigns_nested_ids = max(first_free - 1, max_column_id(schema)), wants_nested_ids(properties)
     is_named_by_id = properties.boolean(NAMED_BY_ID)
 
-    def visit(data_type: DataType) -> DataType:
-        """The type, in which all fields at any depth are complete."""
+    def complete_type(data_type: DataType) -> DataType:
+        """The type, in which all fields at any depth have an id and a physical name."""
         match data_type:
             case StructType(fields):
-                return StructType(tuple(complete(f) for f in fields))
+                return StructType(tuple(complete_field(f) for f in fields))
             case ArrayType(element, contains_null):
-                return ArrayType(visit(element), contains_null)
+                return ArrayType(complete_type(element), contains_null)
             case MapType(key, value, contains_null):
-                return MapType(visit(key), visit(value), contains_null)
+                return MapType(complete_type(key), complete_type(value), contains_null)
             case _:
                 return data_type
 
-    def complete(f: StructField) -> StructField:
-        """The field with an id and a physical name, and the fields in it too."""
+    def complete_field(f: StructField) -> StructField:
+        """The field with an id and a physical name. The fields inside it get them too."""
         nonlocal highest_id
         metadata = dict(f.metadata)
         if not _is_id(metadata.get(ID)):
@@ -164,10 +164,10 @@ def assign(
                 highest_id += 1
                 ids[part] = highest_id
             metadata[NESTED_IDS] = ids
-        return StructField(f.name, visit(f.data_type), f.nullable, metadata)
+        return StructField(f.name, complete_type(f.data_type), f.nullable, metadata)
 
-    assigned = StructType(tuple(complete(f) for f in schema.fields))
-    return assigned, highest_id
+    complete_schema = StructType(tuple(complete_field(f) for f in schema.fields))
+    return complete_schema, highest_id
 
 
 def _nested_names(prefix: str, data_type: DataType) -> list[str]:
@@ -184,14 +184,14 @@ def _nested_names(prefix: str, data_type: DataType) -> list[str]:
     return [*outer_names, *(name for part, kind in inner.items() for name in _nested_names(f"{prefix}.{part}", kind))]
 
 
-def strip(schema: StructType) -> StructType:
-    """The schema without ids and physical names: for a table that turns column mapping off, or a copy of the columns."""
+def without_column_mapping(schema: StructType) -> StructType:
+    """The schema without ids and physical names: for a table that turns column mapping off, or to assign new ones."""
 
-    def bare(f: StructField) -> StructField:
+    def strip_field(f: StructField) -> StructField:
         """The field without the metadata of column mapping."""
         return replace(f, metadata={key: item for key, item in f.metadata.items() if not key.startswith("delta.columnMapping.")})
 
-    return map_fields(schema, bare)
+    return map_fields(schema, strip_field)
 
 
 def _rename(data_type: DataType, mode: str) -> DataType:

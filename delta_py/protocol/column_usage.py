@@ -24,8 +24,10 @@ FLAG = "delta.columnMapping.hasDroppedOrRenamed"
 
 
 def with_usage_flag(before: TableConfig | None, after: TableConfig) -> Metadata:
-    """The metadata in which FLAG says whether a column was ever dropped or renamed. before: None for a new table; a clone has
-    the flag of its source.
+    """The metadata of a commit, in which FLAG says whether a column was ever dropped or renamed.
+
+    before: the table before the commit; None for a new table. after: as the commit would leave it. The metadata of a clone
+    already has the flag of its source.
 
     Changes before tracking are unknown, so a table that gets the feature later, or has no flag, counts as changed.
     """

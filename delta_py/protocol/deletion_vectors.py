@@ -103,12 +103,12 @@ class DeletionVectorDescriptor:
             raise DeletionVectorError(
                 f"The deletion vector {self.path_or_inline_dv!r} names no file of the table: {prefix!r} is no directory."
             )
-        raw = z85_decode(text)
-        if len(raw) != 16:
+        uuid_bytes = z85_decode(text)
+        if len(uuid_bytes) != 16:
             raise DeletionVectorError(
                 f"The deletion vector {self.path_or_inline_dv!r} names no file: its last 20 characters are no UUID."
             )
-        return deletion_vector_file_name(UUID(bytes=raw), prefix)
+        return deletion_vector_file_name(UUID(bytes=uuid_bytes), prefix)
 
 
 def deletion_vector_file_name(file_id: UUID, prefix: str = "") -> str:
@@ -130,14 +130,14 @@ def read_deletion_vector(store: ReadsRanges, descriptor: DeletionVectorDescripto
     if path is None:
         data = z85_decode(descriptor.path_or_inline_dv)
         if not 0 <= len(data) - descriptor.size_in_bytes < 4:  # up to three bytes of padding
-            raise _size_mismatch(descriptor, len(data))
+            raise _size_mismatch_error(descriptor, len(data))
         data = data[: descriptor.size_in_bytes]
     else:
         data = _read_framed(store, path, descriptor)
-    bitmap = deserialize(data, where=_place(descriptor))
+    bitmap = deserialize(data, where=_place_text(descriptor))
     if len(bitmap) != descriptor.cardinality:
         raise DeletionVectorError(
-            f"The deletion vector {_place(descriptor)} holds {len(bitmap)} rows, but the log says {descriptor.cardinality}. "
+            f"The deletion vector {_place_text(descriptor)} holds {len(bitmap)} rows, but the log says {descriptor.cardinality}. "
             "Its file or the log is damaged; it is unknown which rows are deleted.",
             error_class="DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH",
             expected=descriptor.cardinality,
@@ -152,8 +152,8 @@ def row_indexes(bitmap: BitMap64) -> np.ndarray:
 
 
 def _read_framed(store: ReadsRanges, path: str, descriptor: DeletionVectorDescriptor) -> bytes:
-    """Read a vector from a file: its size, its bytes, its checksum. If it is near the beginning, the file's version is checked
-    too.
+    """Read the bytes of a vector from a file, and check the size before them and the checksum after them. If the vector is near
+    the beginning of the file, the same read includes the file's version byte, which is checked too.
     """
     offset = 1 if descriptor.offset is None else descriptor.offset  # without an offset: after the version byte
     framed_size = descriptor.size_in_bytes + _FRAME_BYTES
@@ -169,29 +169,29 @@ def _read_framed(store: ReadsRanges, path: str, descriptor: DeletionVectorDescri
     framed = block[offset - start :]
     stored_size = struct.unpack_from(">i", framed)[0] if len(framed) >= 4 else -1
     if stored_size != descriptor.size_in_bytes or len(framed) != framed_size:
-        raise _size_mismatch(descriptor, stored_size if len(framed) == framed_size else max(len(framed) - _FRAME_BYTES, 0))
+        raise _size_mismatch_error(descriptor, stored_size if len(framed) == framed_size else max(len(framed) - _FRAME_BYTES, 0))
     data = framed[4:-4]
     stored_sum, actual_sum = struct.unpack_from(">I", framed, len(framed) - 4)[0], zlib.crc32(data)
     if stored_sum != actual_sum:
         raise DeletionVectorError(
-            f"The deletion vector {_place(descriptor)} fails its checksum: stored {stored_sum:08x}, computed {actual_sum:08x}. "
-            "The file is damaged; restore it from a copy, or restore the table to an earlier version.",
+            f"The deletion vector {_place_text(descriptor)} fails its checksum: stored {stored_sum:08x}, computed "
+            f"{actual_sum:08x}. The file is damaged; restore it from a copy, or restore the table to an earlier version.",
             path=path,
             offset=offset,
         )
     return data
 
 
-def _place(descriptor: DeletionVectorDescriptor) -> str:
-    """Where the vector is, for messages."""
+def _place_text(descriptor: DeletionVectorDescriptor) -> str:
+    """A text that says where the vector is stored, for messages."""
     path = descriptor.path
     return "in the log (inline)" if path is None else f"at byte {descriptor.offset} of {path}"
 
 
-def _size_mismatch(descriptor: DeletionVectorDescriptor, actual_bytes: int) -> DeletionVectorError:
+def _size_mismatch_error(descriptor: DeletionVectorDescriptor, actual_bytes: int) -> DeletionVectorError:
     """The error for a vector whose data has another size than its descriptor says."""
     return DeletionVectorError(
-        f"The deletion vector {_place(descriptor)} has {actual_bytes} bytes, but the log says {descriptor.size_in_bytes}. "
+        f"The deletion vector {_place_text(descriptor)} has {actual_bytes} bytes, but the log says {descriptor.size_in_bytes}. "
         "Its file or the log is damaged.",
         error_class="DELTA_DELETION_VECTOR_SIZE_MISMATCH",
         expected=descriptor.size_in_bytes,
@@ -274,7 +274,7 @@ def dv_file_bytes(
 def inline_descriptor(bitmap: BitMap64) -> DeletionVectorDescriptor:
     """A descriptor that contains the vector itself."""
     data = serialize(bitmap)
-    padded = data + bytes(-len(data) % 4)
+    padded = data + bytes(-len(data) % 4)  # z85 needs whole groups of four bytes
     return DeletionVectorDescriptor("i", z85_encode(padded), None, len(data), len(bitmap))
 
 

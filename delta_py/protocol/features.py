@@ -83,10 +83,11 @@ InUse = Callable[[Properties, StructType], bool]
 class Feature:
     """One table feature.
 
-    reader: readers must know it too. legacy_reader, legacy_writer: the first versions that imply it; None if no version does.
-    needs: features that must be listed with it. enabled_by: the boolean property that turns it on, if there is one. read, write:
-    whether this library can read and write it. in_use: whether the table's properties and schema show that the feature requires
-    something from a writer who only adds rows; None if they cannot show that, so that a listed feature counts as in use.
+    reader: whether readers must know it too, and not only writers. legacy_reader, legacy_writer: the first protocol versions that
+    imply it; None if no version does. needs: features that must be listed with it. enabled_by: the boolean property that turns it
+    on; None if there is none. read, write: whether this library can read and write tables with it. in_use: whether the table's
+    properties and schema show that the feature requires something from a writer who only adds rows; None if they cannot show
+    that, so that a listed feature counts as in use.
     stands_for: the final name, if this is the name of a preview.
     """
 
@@ -103,17 +104,17 @@ class Feature:
 
 
 def _field_has(key: str) -> InUse:
-    """In use if a field at any depth has this key in its metadata."""
+    """Returns a check for Feature.in_use: the feature is in use if a field at any depth has this key in its metadata."""
     return lambda properties, schema: any(key in f.metadata for f in all_fields(schema))
 
 
 def _property_on(name: str) -> InUse:
-    """In use if the property is true."""
+    """Returns a check for Feature.in_use: the feature is in use if the property is true."""
     return lambda properties, schema: properties.boolean(name)
 
 
 def _property_set(prefix: str) -> InUse:
-    """In use if a property whose name begins so is set."""
+    """Returns a check for Feature.in_use: the feature is in use if any property whose name begins with `prefix` is set."""
     return lambda properties, schema: any(name.lower().startswith(prefix.lower()) for name in properties)
 
 

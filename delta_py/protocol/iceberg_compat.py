@@ -61,34 +61,39 @@ def property_of(version: int) -> str:
 
 
 def enabled_versions(properties: Properties) -> tuple[int, ...]:
-    """The versions that are turned on by the properties."""
+    """The versions of IcebergCompat that the properties turn on, ascending; mostly none or one."""
     return tuple(n for n in _VERSIONS if properties.boolean(property_of(n)))
 
 
 def active_versions(features: Set[str], properties: Properties) -> tuple[int, ...]:
-    """The versions that a table supports and has turned on. A valid table has at most one."""
+    """The versions of IcebergCompat that a table supports (by a feature of the protocol) and has turned on (by a property). A
+    valid table has at most one."""
     return tuple(n for n in enabled_versions(properties) if f"icebergCompatV{n}" in features)
 
 
 def check_files(before: tuple[int, ...], after: tuple[int, ...], *, partitioned: bool, files: int) -> None:
     """Raises UnsupportedOperationError (DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE) if files were written under
-    other versions and may break the rules of the current versions. files: the number of files that remain in the table.
+    other versions of IcebergCompat and may break the rules of the current versions.
 
+    before: the versions that were active when the files were written. after: the active versions after the commit. partitioned:
+    whether the table has partition columns. files: the number of files that remain in the table.
     The first version only requires that existing files contain the partition columns, and files of the second version do.
     Protocol: Writer Requirements for IcebergCompatV1.
     """
-    if not files or not after or after == before or (after == (1,) and (not partitioned or before == (2,))):
+    has_partition_values_in_files = not partitioned or before == (2,)
+    if not files or not after or after == before or (after == (1,) and has_partition_values_in_files):
         return
     why = f"the {files} files of the table were written without it. Make a new table with it, and write the rows into that"
-    raise violation(after[-1], "CHANGE_VERSION_NEED_REWRITE", why)
+    raise violation_error(after[-1], "CHANGE_VERSION_NEED_REWRITE", why)
 
 
 def check_compatible(features: Set[str], properties: Properties, schema: StructType) -> None:
-    """Raises UnsupportedOperationError (DELTA_ICEBERG_COMPAT_VIOLATION) if a table breaks a rule of its active version."""
+    """Raises UnsupportedOperationError (DELTA_ICEBERG_COMPAT_VIOLATION) if a table breaks a rule of its active version of
+    IcebergCompat, or of icebergWriterCompatV1."""
     versions = active_versions(features, properties)
     if len(versions) > 1:
         names = " and ".join(property_of(version) for version in versions)
-        raise violation(versions[-1], "VERSION_MUTUAL_EXCLUSIVE", f"{names} are both true. Turn one of them off")
+        raise violation_error(versions[-1], "VERSION_MUTUAL_EXCLUSIVE", f"{names} are both true. Turn one of them off")
     for version in versions:
         _check_features(version, features, properties)
         _check_types(version, schema)
@@ -99,7 +104,7 @@ def check_compatible(features: Set[str], properties: Properties, schema: StructT
         _check_for_writers(features, properties, schema, versions)
 
 
-def violation(version: int, kind: str, why: str) -> UnsupportedOperationError:
+def violation_error(version: int, kind: str, why: str) -> UnsupportedOperationError:
     """The error for a table that breaks a rule of IcebergCompat. kind: the end of the error class; "" if it has none."""
     return UnsupportedOperationError(
         f"The validation of IcebergCompatV{version} has failed: {why}. Nothing was written.",
@@ -110,19 +115,20 @@ def violation(version: int, kind: str, why: str) -> UnsupportedOperationError:
 
 
 def _check_features(version: int, features: Set[str], properties: Properties) -> None:
-    """Check the properties and features that a version of IcebergCompat requires or excludes. Raises as check_compatible."""
+    """Raises UnsupportedOperationError if the table lacks a property or feature that the version of IcebergCompat requires, or
+    has one that it excludes."""
     if column_mapping.mode(properties) == "none":
         why = f"it requires {column_mapping.MODE_PROPERTY} to be 'name' or 'id'. Set it for a new table"
-        raise violation(version, "WRONG_REQUIRED_TABLE_PROPERTY", why)
+        raise violation_error(version, "WRONG_REQUIRED_TABLE_PROPERTY", why)
     if version == 1 and "deletionVectors" in features:
         why = "the table supports deletion vectors, which it excludes. Drop the feature deletionVectors first"
-        raise violation(version, "INCOMPATIBLE_TABLE_FEATURE", why)
+        raise violation_error(version, "INCOMPATIBLE_TABLE_FEATURE", why)
     if version == 2 and properties.boolean("delta.enableDeletionVectors"):
         why = "delta.enableDeletionVectors is true. Set it to false, and purge deletion vectors with REORG"
-        raise violation(version, "DELETION_VECTORS_SHOULD_BE_DISABLED", why)
+        raise violation_error(version, "DELETION_VECTORS_SHOULD_BE_DISABLED", why)
     if version == 3 and not ("rowTracking" in features and properties.boolean("delta.enableRowTracking")):
         why = "it requires delta.enableRowTracking to be true. Set it first"
-        raise violation(version, "WRONG_REQUIRED_TABLE_PROPERTY", why)
+        raise violation_error(version, "WRONG_REQUIRED_TABLE_PROPERTY", why)
 
 
 # ---------------------------------------------------------------- tables that writers of Iceberg may write
@@ -139,7 +145,7 @@ def check_map_keys(before: StructType, after: StructType) -> None:
     keys = dict(_key_structs(after))
     for path, key in _key_structs(before):
         if keys.get(path, key) != key:
-            raise _writer_violation(
+            raise _writer_violation_error(
                 f"the key of the map {path[-1]} would change from {type_name(key)} to {type_name(keys[path])}"
             )
 
@@ -163,26 +169,26 @@ def _check_for_writers(features: Set[str], properties: Properties, schema: Struc
     """Raises UnsupportedOperationError if the table breaks a rule of icebergWriterCompatV1. versions: the active versions of
     IcebergCompat."""
     if versions != (2,):
-        raise _writer_violation(f"it requires {property_of(2)} to be true. Set it")
+        raise _writer_violation_error(f"it requires {property_of(2)} to be true. Set it")
     if column_mapping.mode(properties) != "id":
-        raise _writer_violation(f"it requires {column_mapping.MODE_PROPERTY} to be 'id'. Make a new table with it")
+        raise _writer_violation_error(f"it requires {column_mapping.MODE_PROPERTY} to be 'id'. Make a new table with it")
     for f in all_fields(schema):
         number, name = f.metadata.get(column_mapping.ID), f.metadata.get(column_mapping.PHYSICAL_NAME)
         if not isinstance(number, int) or name != column_mapping.name_by_id(number):
-            raise _writer_violation(f"column {f.name}, of id {number}, has the physical name {name!r}. Make a new table")
+            raise _writer_violation_error(f"column {f.name}, of id {number}, has the physical name {name!r}. Make a new table")
     narrow_columns = [f.name for f in all_fields(schema) if any(kind in (BYTE, SHORT) for kind in all_types(f.data_type))]
     if narrow_columns:
-        raise _writer_violation(
+        raise _writer_violation_error(
             f"it has no types byte and short, which the columns {', '.join(narrow_columns)} have. Make them int"
         )
     # The preview of a feature counts as the feature.
     final_names = {name: FEATURES[name].stands_for or name if name in FEATURES else name for name in features}
     excluded = sorted(name for name in features if final_names[name] not in _FOR_WRITERS | _FOR_WRITERS_UNUSED)
     if excluded:
-        raise _writer_violation(f"it excludes the table features {', '.join(excluded)}. Drop them first")
+        raise _writer_violation_error(f"it excludes the table features {', '.join(excluded)}. Drop them first")
     used = sorted(name for name in features & _FOR_WRITERS_UNUSED if _is_used(name, properties, schema))
     if used:
-        raise _writer_violation(f"it excludes the use of the features {', '.join(used)}. Remove what uses them first")
+        raise _writer_violation_error(f"it excludes the use of the features {', '.join(used)}. Remove what uses them first")
 
 
 def _is_used(name: str, properties: Properties, schema: StructType) -> bool:
@@ -192,7 +198,7 @@ def _is_used(name: str, properties: Properties, schema: StructType) -> bool:
     return is_turned_on or (feature.in_use is not None and feature.in_use(properties, schema))
 
 
-def _writer_violation(why: str) -> UnsupportedOperationError:
+def _writer_violation_error(why: str) -> UnsupportedOperationError:
     """The error for a table that breaks a rule of icebergWriterCompatV1."""
     return UnsupportedOperationError(
         f"The validation of IcebergWriterCompatV1 has failed: {why}. Nothing was written.",
@@ -205,11 +211,11 @@ def _writer_violation(why: str) -> UnsupportedOperationError:
 
 
 def _check_types(version: int, schema: StructType) -> None:
-    """Check that all types, at any depth, are allowed. Raises as check_compatible."""
+    """Raises UnsupportedOperationError for a type, at any depth, that the version of IcebergCompat does not allow."""
     for kind in all_types(schema):
         if not _is_allowed(version, kind):
             why = f"it does not support the data type {type_name(kind)}. Leave the column out, or cast it"
-            raise violation(version, "UNSUPPORTED_DATA_TYPE", why)
+            raise violation_error(version, "UNSUPPORTED_DATA_TYPE", why)
 
 
 def _is_allowed(version: int, kind: DataType) -> bool:
@@ -224,18 +230,20 @@ def _is_allowed(version: int, kind: DataType) -> bool:
 
 
 def _check_type_changes(version: int, schema: StructType) -> None:
-    """Check the recorded type changes. A record that cannot be parsed is refused, because Iceberg may not support the change.
+    """Raises UnsupportedOperationError for a recorded type change that Iceberg does not support. A record that cannot be parsed
+    counts as such a change.
     Protocol: Type Change Metadata."""
     for f in all_fields(schema):
         for change in f.metadata.get(TYPE_CHANGES, ()):
             old, new = str(change.get("fromType")), str(change.get("toType"))
             if not _iceberg_can_change(old, new):
                 why = f"column {f.name} was changed from {old} to {new}, which Iceberg does not support"
-                raise violation(version, "UNSUPPORTED_TYPE_WIDENING", why)
+                raise violation_error(version, "UNSUPPORTED_TYPE_WIDENING", why)
 
 
 def _iceberg_can_change(old: str, new: str) -> bool:
-    """Whether Iceberg allows this change of a column's type."""
+    """Whether Iceberg allows this change of a column's type: to a wider whole number, from float to double, or to a decimal with
+    more digits of the same scale. old, new: the types' names in the schema."""
     if old in _WHOLE_NUMBERS and new in _WHOLE_NUMBERS:
         return _WHOLE_NUMBERS.index(old) < _WHOLE_NUMBERS.index(new)
     decimals = [_DECIMAL.fullmatch(text) for text in (old, new)]
@@ -246,8 +254,8 @@ def _iceberg_can_change(old: str, new: str) -> bool:
 
 
 def _check_defaults(schema: StructType) -> None:
-    """Check that column defaults are literals, which version 3 requires. Raises as check_compatible."""
+    """Raises UnsupportedOperationError for a column default that is no literal: version 3 of IcebergCompat requires literals."""
     for f in all_fields(schema):
         text = f.metadata.get(DEFAULT)
         if text is not None and not _LITERAL.fullmatch(str(text)):
-            raise violation(3, "", f"the default of column {f.name} ({text}) is not a literal. Give it a plain value")
+            raise violation_error(3, "", f"the default of column {f.name} ({text}) is not a literal. Give it a plain value")

@@ -29,15 +29,15 @@ def without_marks(schema: StructType) -> StructType:
     )
 
 
-def is_alike(schema: StructType, other: StructType) -> bool:
+def is_equal_ignoring_marks(schema: StructType, other: StructType) -> bool:
     """Whether two schemas are equal, ignoring high water marks."""
     return schema == other or without_marks(schema) == without_marks(other)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """An identity column. mark: the high water mark; None if no number was assigned yet. explicit: rows may have their own
-    values."""
+    """An identity column. start, step: of its sequence of numbers. mark: the high water mark; None if no number was assigned yet.
+    explicit: whether writers may give rows their own values."""
 
     name: str
     start: int
@@ -59,13 +59,14 @@ class Identity:
             return self.start
         return self.start + ((self.mark - self.start) // self.step + 1) * self.step
 
-    def covering(self, value: int) -> int | None:
+    def mark_covering(self, value: int) -> int | None:
         """The high water mark that ensures that an existing value is never assigned again: the value if it is in the sequence,
         otherwise the next number of the sequence after it. None for a value before the start. Raises as `number`."""
         offset = value - self.start
         if offset * self.step < 0:
             return None
-        mark = self.start - (-offset // self.step) * self.step  # offset / step, rounded up
+        # The number of steps is offset / step, rounded up: Python's // rounds down, so both signs are changed.
+        mark = self.start - (-offset // self.step) * self.step
         if mark not in _LONGS:
             raise self._overflow_error(mark)
         return mark
@@ -142,7 +143,7 @@ def check_new_identities(schema: StructType, partition_columns: Sequence[str]) -
         if identity_of(f) is None:
             continue
         if f.data_type != LONG:
-            raise unsupported_type(f.name, type_name(f.data_type))
+            raise unsupported_type_error(f.name, type_name(f.data_type))
         why = None  # error class, SQL state, and the end of the message's first sentence
         if f.name in partition_columns:
             why = ("DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED", "42601", "cannot be a partition column")
@@ -154,7 +155,7 @@ def check_new_identities(schema: StructType, partition_columns: Sequence[str]) -
             )
 
 
-def unsupported_type(column_name: str, type_text: str) -> UnsupportedOperationError:
+def unsupported_type_error(column_name: str, type_text: str) -> UnsupportedOperationError:
     """The error for an identity column of another type than bigint."""
     return UnsupportedOperationError(
         f"Identity column {column_name} is {type_text}, and must be bigint. Nothing was changed.",

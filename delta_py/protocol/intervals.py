@@ -56,7 +56,8 @@ def parse_interval(text: str) -> int:
 
 
 def interval_property(properties: Properties, name: str, default: str | None) -> int | None:
-    """A property in milliseconds; None if it is not set and there is no default.
+    """A table property that is a duration, in milliseconds; None if it is not set and there is no default. default: in the same
+    syntax.
 
     Raises CorruptTableError if the value is not an interval.
     """

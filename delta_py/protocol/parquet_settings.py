@@ -34,8 +34,8 @@ class ParquetSettings:
 
     @classmethod
     def for_checkpoints(cls, properties: Properties) -> ParquetSettings:
-        """As `of`, but with defaults if the settings cannot be written. Only data files must be refused then, because a log
-        without checkpoints would grow for ever."""
+        """The settings for checkpoints: those in a table's properties, or the defaults if these cannot be written. Only data
+        files are refused then, because a log without checkpoints would grow without limit."""
         try:
             return cls.of(properties)
         except (UnsupportedOperationError, CorruptTableError):
@@ -43,7 +43,8 @@ class ParquetSettings:
 
 
 def compression_codec(name: str | None) -> str:
-    """The pyarrow name of a codec; for None, the protocol's default."""
+    """The pyarrow name of a codec. name: as in the property CODEC_PROPERTY; None for the default, zstd. Raises
+    UnsupportedOperationError for an unknown codec."""
     codec = (name or "zstd").lower()
     if codec not in _CODECS:
         raise UnsupportedOperationError(

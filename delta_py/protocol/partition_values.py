@@ -61,7 +61,7 @@ def parse_partition_values(
     """Texts of one partition column -> typed values. Each distinct text is parsed once.
 
     texts: strings, one per file. timezone: the zone of timestamps without an offset. errors: the result for a text that is not a
-    value of the type; a caller who uses "null" can find these texts with `malformed`.
+    value of the type; a caller who uses "null" can find these texts with `find_malformed`.
     Raises CorruptTableError with the first such text, UnsupportedOperationError for a type that cannot be a partition column, and
     InvalidOptionError for an unknown time zone.
     """
@@ -70,20 +70,20 @@ def parse_partition_values(
     distinct = encoded.dictionary.cast(pa.string())
     non_empty_texts = pc.if_else(pc.equal(distinct, EMPTY), scalar(None, pa.string()), distinct)
     values = _parse_distinct(non_empty_texts, data_type, timezone)
-    if errors == "raise" and pc.any(is_malformed := malformed(non_empty_texts, values)).as_py():
+    if errors == "raise" and pc.any(is_malformed := find_malformed(non_empty_texts, values)).as_py():
         text = non_empty_texts.filter(is_malformed)[0].as_py()
         raise CorruptTableError(f"Partition value {text!r} is no {type_name(data_type)}. The log is damaged.", value=text)
     return values.take(encoded.indices)
 
 
-def malformed(texts: pa.Array, values: pa.Array) -> pa.BooleanArray:
+def find_malformed(texts: pa.Array, values: pa.Array) -> pa.BooleanArray:
     """Which texts are not values of their column's type. values: the result of parse_partition_values with nulls."""
     if pa.types.is_null(values.type):
         return all_false(len(texts))
     return pc.and_(pc.fill_null(pc.not_equal(texts, EMPTY), FALSE), pc.is_null(values))
 
 
-def malformed_value(path: str, column: str, text: str, data_type: DataType) -> CorruptTableError:
+def malformed_value_error(path: str, column: str, text: str, data_type: DataType) -> CorruptTableError:
     """The error for a caller who needs the partition value of a file, if the text in the log is not a valid value."""
     return CorruptTableError(
         f"The partition value of the file {path} in the log is {text!r}, which is no value of column {column} of type "
@@ -104,7 +104,8 @@ def parse_partition_value(
 
 
 def _parse_distinct(texts: pa.StringArray, data_type: DataType, timezone: str) -> pa.Array:
-    """Typed values; null if the text is null or not a value of the type."""
+    """The texts as values of the type; null where the text is null or not a value of the type. timezone: as in
+    parse_partition_values. Raises UnsupportedOperationError for a type that cannot be a partition column."""
     target = to_arrow_type(data_type)
     match data_type:
         case PrimitiveType("string"):
@@ -120,26 +121,28 @@ def _parse_distinct(texts: pa.StringArray, data_type: DataType, timezone: str) -
         case PrimitiveType("double"):
             return _parse_texts(texts, _parse_float, target)
         case DecimalType(precision, scale):
-            bulk = _cast_decimals(texts, target)
-            return _one_by_one(texts, lambda text: _parse_decimal(text, precision, scale), target) if bulk is None else bulk
+            arrow_values = _cast_decimals(texts, target)
+            if arrow_values is not None:
+                return arrow_values
+            return _parse_one_by_one(texts, lambda text: _parse_decimal(text, precision, scale), target)
         case PrimitiveType("date"):
-            bulk = _cast_usual_texts(texts, target)
-            return _one_by_one(texts, _parse_date, pa.int32()).cast(target) if bulk is None else bulk
+            arrow_values = _cast_usual_texts(texts, target)
+            return _parse_one_by_one(texts, _parse_date, pa.int32()).cast(target) if arrow_values is None else arrow_values
         case PrimitiveType("timestamp" | "timestamp_ntz"):
             return _parse_timestamps(texts, target, timezone)
         case PrimitiveType("void"):
             return pa.nulls(len(texts))
-    raise _cannot_partition(data_type)
+    raise _cannot_partition_error(data_type)
 
 
 def _parse_texts(texts: pa.StringArray, parse: Callable[[str], Any], target: pa.DataType) -> pa.Array:
     """Parse the texts to values of the type `target`: by Arrow if every text has the usual form, because that is much faster;
     otherwise one by one with `parse`."""
-    bulk = _cast_usual_texts(texts, target)
-    return _one_by_one(texts, parse, target) if bulk is None else bulk
+    arrow_values = _cast_usual_texts(texts, target)
+    return _parse_one_by_one(texts, parse, target) if arrow_values is None else arrow_values
 
 
-def _one_by_one(texts: pa.StringArray, parse: Callable[[str], Any], target: pa.DataType) -> pa.Array:
+def _parse_one_by_one(texts: pa.StringArray, parse: Callable[[str], Any], target: pa.DataType) -> pa.Array:
     """Parse each text with `parse`, which returns None for a text that is no value of the type."""
     return pa.array([None if text is None else parse(text.strip()) for text in texts.to_pylist()], target)
 
@@ -156,12 +159,16 @@ def _cast_usual_texts(texts: pa.StringArray, target: pa.DataType) -> pa.Array | 
 
 
 def _cast_decimals(texts: pa.StringArray, target: pa.DataType) -> pa.Array | None:
-    """As _cast_usual_texts, through a type that can hold every short text at the column's scale: Arrow's direct cast to a type
-    that is too small may wrap around and return another number ('7' as decimal(38,38)). Texts with an exponent are not short."""
+    """The result of Arrow's parser for texts that it parses as Spark does; None if any text is too long, has an exponent, or does
+    not fit into the type.
+
+    The texts are first cast to a type that can hold every short text at the column's scale. Arrow's direct cast to a type that is
+    too small may wrap around and return another number ('7' as decimal(38,38)).
+    """
     usual = pc.match_substring_regex(texts, rf"^[-+0-9.]{{1,{_SHORT_DECIMAL}}}$")
-    wide = _cast_usual_texts(texts, pa.decimal256(_MAX_DECIMAL_DIGITS, target.scale)) if pc.all(usual).as_py() else None
+    wide_values = _cast_usual_texts(texts, pa.decimal256(_MAX_DECIMAL_DIGITS, target.scale)) if pc.all(usual).as_py() else None
     try:
-        return None if wide is None else wide.cast(target)
+        return None if wide_values is None else wide_values.cast(target)
     except pa.ArrowInvalid:
         return None
 
@@ -169,7 +176,7 @@ def _cast_decimals(texts: pa.StringArray, target: pa.DataType) -> pa.Array | Non
 def _parse_integer(text: str, bits: int) -> int | None:
     """The whole number in a text, without a fraction that it may have; None if it is no number, or has more bits."""
     digits = _INTEGER.fullmatch(text)
-    if digits is None or len(text) > 400:
+    if digits is None or len(text) > 400:  # int() refuses very long texts
         return None
     value = int(digits[1])
     return value if -(2 ** (bits - 1)) <= value < 2 ** (bits - 1) else None
@@ -191,7 +198,7 @@ def _parse_decimal(text: str, precision: int, scale: int) -> Decimal | None:
         value = Decimal(text)
     except ArithmeticError:  # an exponent beyond the range of Decimal
         return None
-    if value.adjusted() >= precision - scale and value != 0:
+    if value.adjusted() >= precision - scale and value != 0:  # too large even before it is rounded
         return None
     with localcontext(prec=_MAX_DECIMAL_DIGITS):
         rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
@@ -220,9 +227,9 @@ def _civil_days(parts: re.Match[str]) -> int | None:
 def _parse_timestamps(texts: pa.StringArray, target: pa.DataType, timezone: str) -> pa.Array:
     """The texts as timestamps, or as wall clocks if the target has no zone. Arrow parses the texts if all of them have the usual
     form; otherwise they are parsed one by one."""
-    bulk = _cast_usual_texts(texts, target)  # for instants it succeeds only where every text has an offset
-    if bulk is not None:
-        return bulk
+    arrow_values = _cast_usual_texts(texts, target)  # for instants, Arrow's parser requires an offset in every text
+    if arrow_values is not None:
+        return arrow_values
     # walls: the texts as wall clocks, if none of them has an offset.
     walls = None if target.tz is None else _cast_usual_texts(texts, pa.timestamp("us"))
     if walls is not None:
@@ -230,12 +237,12 @@ def _parse_timestamps(texts: pa.StringArray, target: pa.DataType, timezone: str)
     # (wall clock, offset) of each text. For instants, a text without an offset is in the zone `timezone`.
     parsed = [None if text is None else _parse_timestamp(text.strip()) for text in texts.to_pylist()]
     if target.tz is None:  # a wall clock: an offset has no meaning
-        return pa.array([None if item is None else _if_it_fits(item[0]) for item in parsed], pa.int64()).cast(target)
+        return pa.array([None if item is None else _fit_or_none(item[0]) for item in parsed], pa.int64()).cast(target)
     # A day of room, so that the instant still fits after the zone's offset is applied.
-    local = [None if item is None or item[1] is not None else _if_it_fits(item[0], _DAY_MICROS) for item in parsed]
-    walls = pa.array(local, pa.timestamp("us"))
+    without_offset = [None if item is None or item[1] is not None else _fit_or_none(item[0], _DAY_MICROS) for item in parsed]
+    walls = pa.array(without_offset, pa.timestamp("us"))
     instants = pa.array(
-        [None if item is None or item[1] is None else _if_it_fits(item[0] - item[1]) for item in parsed],
+        [None if item is None or item[1] is None else _fit_or_none(item[0] - item[1]) for item in parsed],
         pa.int64(),
     )
     return pc.coalesce(instants, _instants_in_zone(walls, timezone)).cast(target)
@@ -258,7 +265,7 @@ def _parse_timestamp(text: str) -> tuple[int, int | None] | None:
     return None if offset is None else (wall, offset * _SECOND)
 
 
-def _if_it_fits(micros: int, room: int = 0) -> int | None:
+def _fit_or_none(micros: int, room: int = 0) -> int | None:
     """The value; None if it does not fit into 64 bits with `room` microseconds left on both sides."""
     return micros if -(2**63) + room <= micros < 2**63 - room else None
 
@@ -304,7 +311,7 @@ def format_partition_value(value: Any, data_type: DataType) -> str | None:
             return _timestamp_text((_in_utc(value) - _EPOCH) // _MICROSECOND)
         case PrimitiveType("timestamp_ntz"):
             return _wall_clock_text((value.replace(tzinfo=None) - _EPOCH) // _MICROSECOND)
-    raise _cannot_partition(data_type)
+    raise _cannot_partition_error(data_type)
 
 
 def format_partition_values(values: pa.Array, data_type: DataType) -> list[str | None]:
@@ -379,7 +386,7 @@ def _float_text(value: np.floating[Any]) -> str:
         return "NaN"
     if np.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
+    if value == 0 or 1e-3 <= abs(value) < 1e7:  # Java writes these without an exponent
         return np.format_float_positional(value, trim="0")
     mantissa, _, exponent = np.format_float_scientific(value, trim="-").partition("e")
     if "." not in mantissa:  # use the nearest text with two digits
@@ -387,7 +394,7 @@ def _float_text(value: np.floating[Any]) -> str:
     return f"{mantissa}E{int(exponent)}"
 
 
-def _cannot_partition(data_type: DataType) -> UnsupportedOperationError:
+def _cannot_partition_error(data_type: DataType) -> UnsupportedOperationError:
     """The error for a type that partition columns cannot have."""
     name = type_name(data_type)
     return UnsupportedOperationError(f"A column of type {name} cannot partition a table.", type=name)

@@ -43,6 +43,7 @@ _file_uri = re.compile(_FILE_URI)
 # Characters that java.net.URI does not encode in a path. With them, our text is identical to the text of the JVM writers,
 # so readers that compare actions before decoding them match our remove with their add.
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~'()*:@&=+$,;/")
+# A match function: whether a path has no character that is encoded.
 _is_plain = re.compile(f"[{re.escape(''.join(sorted(_PLAIN)))}]*").fullmatch
 _MAY_CHANGE = rf"^/|[^{re.escape(''.join(sorted(_PLAIN - {':'})))}]"  # paths that encoding may change
 
@@ -86,7 +87,7 @@ def encode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
     if isinstance(paths, pa.ChunkedArray):
         return pa.chunked_array([encode_paths(chunk) for chunk in paths.chunks], paths.type)
     may_change = pc.match_substring_regex(paths, _MAY_CHANGE)
-    if not _any(may_change):
+    if not _has_true(may_change):
         return paths
     encoded = map(encode_path, paths.filter(may_change).to_pylist())
     return pc.replace_with_mask(paths, may_change, pa.array(encoded, paths.type))
@@ -97,21 +98,21 @@ def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
     if isinstance(paths, pa.ChunkedArray):
         encoded = paths.chunks
         decoded = [decode_paths(chunk) for chunk in encoded]
-        same = all(new is old for new, old in zip(decoded, encoded, strict=True))
-        return paths if same else pa.chunked_array(decoded, type=paths.type)
-    # The steps are those of decode_path, each for all paths at once, and only if a path needs it.
+        is_unchanged = all(new is old for new, old in zip(decoded, encoded, strict=True))
+        return paths if is_unchanged else pa.chunked_array(decoded, type=paths.type)
+    # The steps are those of decode_path. Each is done for all paths at once, and only if any path needs it.
     has_escape, has_colon = _any_contains(paths, b"%"), _any_contains(paths, b":")
-    if not has_escape and not has_colon and not _any(pc.starts_with(paths, "//")):
+    if not has_escape and not has_colon and not _has_true(pc.starts_with(paths, "//")):
         return paths
     is_uri = _find_uris(paths)
-    decoded = pc.replace_substring_regex(paths, _FILE_URI, r"/\1") if _any(is_uri) else paths
+    decoded = pc.replace_substring_regex(paths, _FILE_URI, r"/\1") if _has_true(is_uri) else paths
     if has_escape:
         decoded = _percent_decode_array(decoded)
-    if _any(pc.starts_with(decoded, "//")):
+    if _has_true(pc.starts_with(decoded, "//")):
         decoded = pc.replace_substring_regex(decoded, "^//+", "/")
     # A decoded name that looks like a URI gets "./", so that it is read as a path again.
     looks_like_uri = pc.and_(_find_uris(decoded), pc.invert(is_uri))
-    if _any(looks_like_uri):
+    if _has_true(looks_like_uri):
         decoded = pc.if_else(looks_like_uri, pc.replace_substring_regex(decoded, "^", "./"), decoded)
     return decoded
 
@@ -135,8 +136,8 @@ def are_plain(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def _find_uris(paths: pa.Array) -> pa.Array:
-    """Which paths are URIs. The cheap search for `:/` mostly shows that none is."""
-    if not _any(pc.match_substring(paths, ":/")):
+    """The mask of paths that are URIs. A cheap search for `:/` comes first, because it mostly shows that no path is a URI."""
+    if not _has_true(pc.match_substring(paths, ":/")):
         return pa.repeat(False, len(paths))
     return pc.match_substring_regex(paths, _URI)
 
@@ -154,7 +155,7 @@ def _any_contains(texts: pa.Array, character: bytes) -> bool:
     return character in data.slice(first, last - first).to_pybytes()
 
 
-def _any(mask: pa.Array) -> bool:
+def _has_true(mask: pa.Array) -> bool:
     """Whether any value is true."""
     return bool(pc.any(mask).as_py())
 

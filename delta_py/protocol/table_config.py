@@ -100,11 +100,12 @@ class TableConfig:
 
     @cached_property
     def iceberg_versions(self) -> tuple[int, ...]:
-        """The versions of IcebergCompat that the table has turned on."""
+        """The versions of IcebergCompat that the table supports and has turned on; at most one if the table is valid."""
         return active_versions(frozenset(self.features), self.properties)
 
     def feature(self, name: str) -> bool:
-        """Whether the protocol supports a feature, under its final name or the name of its preview."""
+        """Whether the protocol supports a feature. A final name also matches a preview of the feature; the name of a preview
+        matches only that preview."""
         return name in self._final_names or name in self.features
 
     def enabled(self, name: str) -> bool:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.checkpoint.checkpoint import write_checkpoint
-from delta_py.commit.post_commit import counted_checksum
+from delta_py.commit.post_commit import compute_checksum
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import CorruptTableError, DataFileError
 from delta_py.log.commit_reader import read_actions
@@ -110,7 +110,7 @@ def _repair_log(check: LogCheck, snapshot: Snapshot) -> None:
     before."""
     store, writer = check.store, LogWriter(check.store, snapshot.config)
     for version in check.wrong_checksums:
-        counted = counted_checksum(check.state_at(version), read_actions(store, version))
+        counted = compute_checksum(check.state_at(version), read_actions(store, version))
         writer.replace_checksum(version, counted.to_bytes())
     if check.has_wrong_hint:
         writer.forget_last_checkpoint()

@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 
 from delta_py.checkpoint import cleanup
-from delta_py.commit.post_commit import counted_checksum
+from delta_py.commit.post_commit import compute_checksum
 from delta_py.errors import InvalidOptionError, LogFileNotFoundError, VersionNotFoundError
 from delta_py.log.catalog_contract import Maintenance, refuse_forbidden
 from delta_py.log.commit_reader import read_actions
@@ -38,7 +38,7 @@ def write_checksum(snapshot: Snapshot) -> bool:
     checksum_file = snapshot.segment.checksum
     if checksum_file is not None and checksum_file.size_bytes:
         return False
-    writer.replace_checksum(snapshot.version, counted_checksum(snapshot, _read_actions(snapshot)).to_bytes())
+    writer.replace_checksum(snapshot.version, compute_checksum(snapshot, _read_actions(snapshot)).to_bytes())
     return True
 
 

@@ -72,7 +72,7 @@ def _read_contents(reader: CommitReader, files: Sequence[LogFile]) -> dict[int, 
         if remaining_bytes < 0:
             break
         files_to_read.append(file)
-    for file in reader.ahead(reversed(files_to_read)):
+    for file in reader.with_read_ahead(reversed(files_to_read)):
         content = contents[file.version]
         try:
             pieces = list(reader.file_actions(file))

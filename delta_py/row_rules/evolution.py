@@ -157,7 +157,7 @@ def _with_known_ids(fresh: StructType, table_schema: StructType) -> StructType:
         if table_field is not None:
             data_type = _with_known_inner_ids(f.data_type, table_field.data_type)
             if _comparable_type(f.data_type) == _comparable_type(table_field.data_type):
-                metadata |= {key: table_field.metadata[key] for key in column_mapping.OF_FIELDS if key in table_field.metadata}
+                metadata |= {key: table_field.metadata[key] for key in column_mapping.FIELD_KEYS if key in table_field.metadata}
         fields.append(StructField(f.name, data_type, f.nullable, metadata))
     return StructType(tuple(fields))
 

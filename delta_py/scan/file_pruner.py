@@ -18,7 +18,7 @@ from delta_py.expressions.tree import Column, Expression, columns_of, conjunctio
 from delta_py.log.commit_reader import PARTITION_VALUES_TYPE
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.column_mapping import physical_path
-from delta_py.protocol.partition_values import malformed, malformed_value, parse_partition_values
+from delta_py.protocol.partition_values import find_malformed, malformed_value_error, parse_partition_values
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.char_padding import ends_in_char, pad, padded_chars
 from delta_py.snapshot import FileBatch
@@ -171,7 +171,7 @@ def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
 
 def typed_partition_values(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:
     """The values that rows of the files have in a partition column, padded if it is a CHAR. A text that is not a value of the
-    type becomes null, too; `malformed` tells the two cases apart. texts: as partition_texts returns them."""
+    type becomes null, too; `find_malformed` tells the two cases apart. texts: as partition_texts returns them."""
     return pad(parse_partition_values(texts, column.data_type, timezone=timezone, errors="null"), padded_chars(column))
 
 
@@ -184,7 +184,7 @@ def partition_values(
     for path, column in fields.items():
         texts = partition_texts(files, path[0])
         values[path] = typed_partition_values(texts, column, timezone)
-        is_invalid = pc.or_(is_invalid, malformed(texts, values[path]))
+        is_invalid = pc.or_(is_invalid, find_malformed(texts, values[path]))
     return values, is_invalid
 
 
@@ -201,8 +201,8 @@ def _malformed_value_error(file: pa.RecordBatch, fields: Mapping[Path, StructFie
     the fields."""
     for path, column in fields.items():
         texts = partition_texts(file, path[0])
-        if malformed(texts, typed_partition_values(texts, column, timezone))[0].as_py():
-            return malformed_value(file["path"][0].as_py(), column.name, texts[0].as_py(), column.data_type)
+        if find_malformed(texts, typed_partition_values(texts, column, timezone))[0].as_py():
+            return malformed_value_error(file["path"][0].as_py(), column.name, texts[0].as_py(), column.data_type)
     raise AssertionError("no partition value of the file is malformed")
 
 

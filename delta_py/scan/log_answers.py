@@ -22,7 +22,7 @@ from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.tree import Expression
 from delta_py.protocol.collations import is_collated
 from delta_py.protocol.column_mapping import physical_path
-from delta_py.protocol.partition_values import malformed
+from delta_py.protocol.partition_values import find_malformed
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_pruner import FilePruner, partition_texts, row_predicate, typed_partition_values
 from delta_py.scan.planning import ScanOptions
@@ -169,7 +169,7 @@ class _Columns:
     def _has_malformed_value(self, files: pa.RecordBatch, name: str, column: StructField) -> bool:
         """Whether a file's value in the partition column cannot be parsed. name: physical."""
         texts = partition_texts(files, name)
-        return bool(pc.any(malformed(texts, typed_partition_values(texts, column, self.timezone))).as_py())
+        return bool(pc.any(find_malformed(texts, typed_partition_values(texts, column, self.timezone))).as_py())
 
     @property
     def schema(self) -> pa.Schema:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.protocol.partition_values import malformed
+from delta_py.protocol.partition_values import find_malformed
 from delta_py.scan.file_pruner import partition_texts, typed_partition_values
 from delta_py.scan.scan_state import ScanColumn
 from delta_py.types.schema import PrimitiveType
@@ -44,7 +44,7 @@ def _column_numbers(files: pa.Table, column: ScanColumn, timezone: str, *, has_b
     texts_by_batch = [partition_texts(batch, column.physical.name).unique() for batch in files.to_batches()]
     texts = pa.chunked_array(texts_by_batch, pa.string()).unique()
     values = typed_partition_values(texts, column.logical, timezone)
-    if pc.any(malformed(texts, values)).as_py():
+    if pc.any(find_malformed(texts, values)).as_py():
         return None
     numbers = {"distinct": pc.count_distinct(values).as_py()}
     if values.null_count == 0:

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from delta_py.errors import CorruptTableError
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.column_mapping import to_physical
-from delta_py.protocol.partition_values import malformed
+from delta_py.protocol.partition_values import find_malformed
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_pruner import (
     partition_texts,
@@ -119,7 +119,7 @@ class PartitionSet:
 def _parse_valid(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:
     """Typed values of a partition column. Raises CorruptTableError for a text that is not a value of its type."""
     values = typed_partition_values(texts, column, timezone)
-    is_invalid = malformed(texts, values)
+    is_invalid = find_malformed(texts, values)
     if not pc.any(is_invalid).as_py():
         return values
     text = texts.filter(is_invalid)[0].as_py()

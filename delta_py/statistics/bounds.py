@@ -34,7 +34,7 @@ _FIRST_WHOLE_MINUTE_MICROS = 63_676_800_000_000  # 1972-01-08: from then on, all
 
 _INTEGERS = {"byte": np.int8, "short": np.int16, "integer": np.int32, "long": np.int64}
 _FLOATS = {"float": np.float32, "double": np.float64}
-_ALL_BITS = 128  # more than every integer has: the limits of all of them count
+_ALL_BITS = 128  # more bits than any integer type has: with this, _integer_limits returns the limits of all of them
 _STORED_BITS = (32, 64)  # sizes of integers: Parquet has no others
 _STORED_DIGITS = 9  # of the shortest decimal that is stored as an integer
 # A bound may be the shortest text of a float, which no double equals exactly.
@@ -54,7 +54,9 @@ _REPLACED_END = f"(?s)\\??{_REPLACEMENT}.*"
 
 
 def widen(bounds: pa.Array, data_type: DataType, side: int) -> pa.Array:
-    """Widen the bounds of one leaf. They have the type of the leaf's rows; null is unknown. side: -1 for minima, 1 for maxima."""
+    """The bounds of one leaf, widened by what their writers may have lost. bounds: in the type of the leaf's rows; null is
+    unknown.
+    side: -1 for minima, 1 for maxima. A bound that cannot be trusted becomes null."""
     bounds = _null_where(_find_narrow_limits(bounds, data_type, side), bounds)
     match data_type:
         case PrimitiveType("timestamp"):
@@ -70,8 +72,8 @@ def widen(bounds: pa.Array, data_type: DataType, side: int) -> pa.Array:
     return bounds
 
 
-def within_four_digit_years(bounds: pa.Array, side: int) -> pa.Array:
-    """Replace the first and last date or timestamp with a four-digit year by null; other bounds do not change.
+def without_calendar_limits(bounds: pa.Array, side: int) -> pa.Array:
+    """Replace bounds that are the first or last date or timestamp with a four-digit year by null; other bounds do not change.
 
     A writer whose calendar has four-digit years writes this bound for every value beyond it. People also choose exactly these
     values for "never", so the bounds are not unknown in general: they only must not be used to skip files. bounds: from widen.
@@ -131,7 +133,8 @@ def _find_narrow_limits(bounds: pa.Array, data_type: DataType, side: int) -> Mas
 
 
 def _is_limit(numbers: Doubles, limits: Doubles) -> Mask:
-    """Which numbers equal a limit, or a limit after conversion to a double. limits: positive and sorted."""
+    """The mask of numbers that equal a limit, or that equal it after a conversion to double, which rounds. numbers: positive if
+    they are on the side that is tested. limits: positive and sorted."""
     if not len(limits):
         return np.zeros(len(numbers), np.bool_)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -142,7 +145,8 @@ def _is_limit(numbers: Doubles, limits: Doubles) -> Mask:
 
 
 def _integer_limits(bits: int, side: int) -> list[int]:
-    """The absolute limits of the types with fewer bits. Some writers use the negative maximum as the minimum."""
+    """The absolute values of the limits of the stored integer types with fewer bits. For minima, these are two for each type,
+    because some writers use the negative maximum as the minimum."""
     powers = [2 ** (narrow_bits - 1) for narrow_bits in _STORED_BITS if narrow_bits < bits]
     return [power - 1 for power in powers] + (powers if side < 0 else [])
 
@@ -171,7 +175,8 @@ def _unscaled_doubles(decimals: pa.Array) -> Doubles:
     """The unscaled values of decimals, rounded to doubles. A decimal is stored as two halves of 64 bits, the low one first."""
     low, high = _stored_numbers(decimals, np.int64).reshape(-1, 2).T
     is_negative = high < 0
-    low, high = (np.where(is_negative, ~half, half) for half in (low, high))  # ~(-n) is n - 1
+    # The complement of a negative number -n is n - 1, and each half can be complemented alone. The 1 is added again below.
+    low, high = (np.where(is_negative, ~half, half) for half in (low, high))
     magnitude = high * 2.0**64 + low.view(np.uint64) + is_negative
     return np.where(is_negative, -magnitude, magnitude)
 
@@ -256,7 +261,8 @@ def _next_character(character: str) -> str | None:
 
 
 def _widen_rounded_decimals(decimals: pa.Array, side: int) -> pa.Array:
-    """Widen decimal bounds of more than 15 digits, because some writers convert them to double and back, which can lose digits.
+    """Widen decimal bounds of more than 15 digits, because some writers convert them to double and back. A double holds only 15
+    digits of a decimal exactly.
 
     In units of the last place u = high * 2^64 + low becomes u + side * ((|high| + 1) << 14), more than u / 2^52.
     """

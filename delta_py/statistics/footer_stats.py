@@ -62,7 +62,8 @@ def footer_stats(
 
 
 def _null_counts(counts: pa.Int64Array, rows: Sequence[int]) -> list[int | None]:
-    """The null count of each row group; None is unknown. A row group without rows has no nulls, whatever its footer says."""
+    """The null count of a leaf in each row group; None is unknown. counts: as the footer states them. rows: the number of rows of
+    each row group. A row group without rows has no nulls, whatever the footer states."""
     return [n if row_count else 0 for n, row_count in zip(counts.to_pylist(), rows, strict=True)]
 
 

@@ -26,7 +26,8 @@ _MAX_TEXTS_READ_SINGLY = 64  # number of texts: in pieces of this size or less, 
 
 
 def read_json_objects(json: pa.Array | pa.ChunkedArray, schema: pa.Schema) -> pa.StructArray:
-    """The objects in the JSON texts. A value that does not fit is null. json: strings; a null counts as an empty object."""
+    """The objects in the JSON texts, as one struct for each text. json: strings; a null counts as an empty object. schema: the
+    requested members and their types. A member that is missing, or does not fit its type, is null."""
     texts = _braced_texts(json)
     parsed = _read_together(texts, schema) if len(json) else None
     if parsed is not None:
@@ -87,8 +88,11 @@ def _read_together(texts: pa.Array, schema: pa.Schema) -> pa.StructArray | None:
 
 
 def _read_piecewise(texts: pa.Array, schema: pa.Schema) -> pa.StructArray:
-    """Read a batch in which some texts may not fit. It is split into 16 pieces again and again, so that only the neighbours of
-    texts that do not fit are read one by one, which is slow."""
+    """Read a batch in which some texts may not fit the schema.
+
+    If the batch cannot be read together, it is split into 16 pieces, and each piece is read in the same way. So only the
+    neighbours of texts that do not fit are read one by one, which is slow.
+    """
     if len(texts) <= _MAX_TEXTS_READ_SINGLY:
         return _read_singly(texts, schema)
     parsed = _read_together(texts, schema)

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 
 def chunk_statistics(footer: Any, group: int, column: int) -> Any | None:
-    """The Statistics of a column chunk; None if it has none. footer: pyarrow.parquet.FileMetaData.
+    """The statistics of a column chunk, as pyarrow.parquet.Statistics; None if it has none. footer: pyarrow.parquet.FileMetaData.
+    group, column: the numbers of the row group and of the Parquet column.
 
     Raises pyarrow.ArrowInvalid if the chunk's type differs from the schema's: reading such statistics makes pyarrow crash the
     process.

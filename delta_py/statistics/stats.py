@@ -55,12 +55,12 @@ class FileStats:
     def filter(self, keep: pa.BooleanArray) -> FileStats:
         """The statistics of the files for which keep is true. keep must not have nulls."""
         return FileStats(
-            keep.true_count,
-            self.num_records.filter(keep),
-            self.tight_bounds.filter(keep),
-            {path: array.filter(keep) for path, array in self.minimum.items()},
-            {path: array.filter(keep) for path, array in self.maximum.items()},
-            {path: array.filter(keep) for path, array in self.null_count.items()},
+            file_count=keep.true_count,
+            num_records=self.num_records.filter(keep),
+            tight_bounds=self.tight_bounds.filter(keep),
+            minimum={path: array.filter(keep) for path, array in self.minimum.items()},
+            maximum={path: array.filter(keep) for path, array in self.maximum.items()},
+            null_count={path: array.filter(keep) for path, array in self.null_count.items()},
         )
 
 
@@ -83,12 +83,12 @@ def concat_stats(parts: Sequence[FileStats]) -> FileStats:
     if not parts:
         return unknown_stats(0)
     return FileStats(
-        sum(part.file_count for part in parts),
-        pa.concat_arrays([part.num_records for part in parts]),
-        pa.concat_arrays([part.tight_bounds for part in parts]),
-        concat_section(lambda part: part.minimum),
-        concat_section(lambda part: part.maximum),
-        concat_section(lambda part: part.null_count),
+        file_count=sum(part.file_count for part in parts),
+        num_records=pa.concat_arrays([part.num_records for part in parts]),
+        tight_bounds=pa.concat_arrays([part.tight_bounds for part in parts]),
+        minimum=concat_section(lambda part: part.minimum),
+        maximum=concat_section(lambda part: part.maximum),
+        null_count=concat_section(lambda part: part.null_count),
     )
 
 
@@ -105,7 +105,7 @@ def parse_stats(json: pa.Array | pa.ChunkedArray, leaves: Mapping[Path, DataType
         return concat_stats([parse_stats(json.slice(0, count // 2), leaves), parse_stats(json.slice(count // 2), leaves)])
     schema = _stats_schema(leaves)
     parsed = read_plain_stats(json, schema)
-    return _assemble(read_json_objects(json, schema) if parsed is None else parsed, leaves, count)
+    return _to_file_stats(read_json_objects(json, schema) if parsed is None else parsed, leaves, count)
 
 
 def _json_type(data_type: DataType) -> pa.DataType | None:
@@ -153,7 +153,8 @@ def _nested_struct(types: Mapping[Path, pa.DataType]) -> pa.StructType:
 
 
 def stats_struct_type(leaves: Mapping[Path, DataType], *, tight_bounds: bool) -> pa.StructType:
-    """The type of `stats_parsed`: bounds have the types of the leaves' rows. tight_bounds: for tables with deletion vectors."""
+    """The type of `stats_parsed`: bounds have the types of the leaves' rows. tight_bounds: whether it has the field tightBounds,
+    as in tables with deletion vectors."""
     bounds = _nested_struct({path: to_arrow_type(kind) for path, kind in leaves.items() if _json_type(kind) is not None})
     fields = [pa.field("numRecords", pa.int64())] + ([pa.field("tightBounds", pa.bool_())] if tight_bounds else [])
     counts = _nested_struct({path: pa.int64() for path in leaves})
@@ -162,7 +163,8 @@ def stats_struct_type(leaves: Mapping[Path, DataType], *, tight_bounds: bool) ->
 
 
 def json_to_struct(json: pa.Array, leaves: Mapping[Path, DataType], *, tight_bounds: bool) -> pa.StructArray:
-    """The statistics as written, without widening, of type stats_struct_type. Null if a file has none."""
+    """The statistics in JSON texts as structs of stats_struct_type, with the bounds that the texts have: they are not widened,
+    because each reader of the structs widens them. Null if a file has no statistics."""
     count = len(json)
     if count > 1 and json.nbytes > _PIECE_BYTES:
         halves = (json.slice(0, count // 2), json.slice(count // 2))
@@ -175,12 +177,14 @@ def json_to_struct(json: pa.Array, leaves: Mapping[Path, DataType], *, tight_bou
 def struct_to_struct(
     parsed: pa.StructArray, leaves: Mapping[Path, DataType], *, tight_bounds: bool, missing: pa.BooleanArray | None = None
 ) -> pa.StructArray:
-    """Convert statistics of other types, or of other leaves, to stats_struct_type. missing: true for files without statistics;
-    the result is null there. None if every file has some."""
+    """Convert structs of statistics whose bounds have other types, or that have other leaves, to stats_struct_type. Leaves that
+    `parsed` lacks become null. missing: true for files without statistics, for which the result is null; None if every file has
+    some."""
     fields = _fields_of(parsed)
 
     def build(kind: pa.StructType, path: Path) -> pa.Array:
-        """The struct at a path of the result. Paths begin with the section, such as minValues; the leaf's path follows."""
+        """The struct at a path of the result. path: () for the whole struct; otherwise a section, such as minValues, and then the
+        names below it. kind: the type of this struct."""
         children = []
         for child in kind:
             child_path = (*path, child.name)
@@ -207,10 +211,10 @@ def _cast_member(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
 def stats_from_struct(stats_parsed: pa.StructArray | pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> FileStats:
     """Statistics from a checkpoint's `stats_parsed`. Missing leaves or sections are unknown."""
     parsed = stats_parsed.combine_chunks() if isinstance(stats_parsed, pa.ChunkedArray) else stats_parsed
-    return _assemble(parsed, leaves, len(parsed))
+    return _to_file_stats(parsed, leaves, len(parsed))
 
 
-def _assemble(parsed: pa.StructArray, leaves: Mapping[Path, DataType], count: int) -> FileStats:
+def _to_file_stats(parsed: pa.StructArray, leaves: Mapping[Path, DataType], count: int) -> FileStats:
     """FileStats from structs with the members of `add.stats`. A member that is missing, or of another type, is unknown."""
     fields = _fields_of(parsed)
 
@@ -222,13 +226,17 @@ def _assemble(parsed: pa.StructArray, leaves: Mapping[Path, DataType], count: in
     tight_bounds = fields.find(("tightBounds",))
     num_records = _to_counts(fields.find(("numRecords",)))
     return FileStats(
-        count,
-        pa.nulls(count, pa.int64()) if num_records is None else num_records,
+        file_count=count,
+        num_records=pa.nulls(count, pa.int64()) if num_records is None else num_records,
         # Statistics without tightBounds are tight.
-        all_true(count) if tight_bounds is None or not pa.types.is_boolean(tight_bounds.type) else tight_bounds.fill_null(TRUE),
-        bounds("minValues", -1),
-        bounds("maxValues", 1),
-        {path: array for path, array in counts.items() if array is not None},
+        tight_bounds=(
+            all_true(count)
+            if tight_bounds is None or not pa.types.is_boolean(tight_bounds.type)
+            else tight_bounds.fill_null(TRUE)
+        ),
+        minimum=bounds("minValues", -1),
+        maximum=bounds("maxValues", 1),
+        null_count={path: array for path, array in counts.items() if array is not None},
     )
 
 
@@ -330,7 +338,8 @@ def _cast_matching(texts: pa.Array, pattern: str, target: pa.DataType) -> pa.Arr
 
 
 def _cast_or_null(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Cast values. A value that does not fit becomes null; a binary search finds these values."""
+    """Cast values. A value that does not fit becomes null. The array is halved again and again to find these values, because
+    Arrow's cast fails as a whole."""
     try:
         return array.cast(target)
     except pa.ArrowInvalid:
@@ -380,7 +389,14 @@ def stats_from_parquet_footer(footer: Any, columns: Mapping[Path, int], leaves: 
             minimum[path] = _footer_bounds(statistics, kind, "min")
             maximum[path] = _footer_bounds(statistics, kind, "max")
     rows = pa.array([footer.row_group(group).num_rows for group in groups], pa.int64())
-    return FileStats(len(groups), rows, all_true(len(groups)), minimum, maximum, nulls)
+    return FileStats(
+        file_count=len(groups),
+        num_records=rows,
+        tight_bounds=all_true(len(groups)),
+        minimum=minimum,
+        maximum=maximum,
+        null_count=nulls,
+    )
 
 
 def _footer_bounds(statistics: Sequence[Any], data_type: DataType, side: str) -> pa.Array:

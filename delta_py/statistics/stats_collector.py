@@ -34,8 +34,8 @@ class StatsCollector:
 
     schema: the physical schema of the data file. columns: paths of the leaves that get statistics (an array, map or variant
     counts as a leaf and gets only a null count). string_prefix: the length to which bounds of strings are cut. use_footer: the
-    caller will call take_footer with the footer of the file that holds the rows. Then `update` does not compute the bounds that
-    the footer has.
+    caller will call add_footer_bounds with the footer of the file that holds the rows. Then `update` does not compute the bounds
+    that the footer has.
     """
 
     def __init__(self, schema: StructType, columns: Sequence[Path], *, string_prefix: int = 32, use_footer: bool = False) -> None:
@@ -45,7 +45,7 @@ class StatsCollector:
         self._null_counts: dict[Path, int] = dict.fromkeys((path for path, _ in self._leaves), 0)
         self._minimum: dict[Path, pa.Scalar] = {}
         self._maximum: dict[Path, pa.Scalar] = {}
-        self._has_nan: set[Path] = set()
+        self._paths_with_nan: set[Path] = set()
         self._footer_paths = {
             path for path, data_type in self._leaves if use_footer and len(path) == 1 and _is_in_footer(data_type)
         }
@@ -63,13 +63,14 @@ class StatsCollector:
             assert column is not None, f"the file has no column {path}"
             self._null_counts[path] += column.null_count if not pa.types.is_null(column.type) else len(column)
             if is_bounded(data_type) and path not in self._footer_paths:
-                self._include(path, column)
+                self._widen_bounds(path, column)
 
-    def take_footer(self, footer: Any) -> None:
+    def add_footer_bounds(self, footer: Any) -> None:
         """Add the bounds from the footer of the file that holds the rows. footer: pyarrow's FileMetaData of the finished file,
         which stores short decimals as integers. If the footer has no bound for rows that are not null, the bound is unknown."""
         columns = [(index, footer.schema.column(index)) for index in range(footer.num_columns)]
-        # A nested column's path may look like a top-level name with dots. Only top-level columns have one definition level.
+        # A nested column's path may look like the name of a top-level column that contains dots. Only top-level columns have one
+        # definition level.
         positions = {column.path: index for index, column in columns if column.max_definition_level == 1}
         for path, data_type in self._leaves:
             if path in self._footer_paths:
@@ -89,11 +90,11 @@ class StatsCollector:
         self._null_counts = dict(null_counts)
         self._minimum, self._maximum = dict(minimum), dict(maximum)
 
-    def _include(self, path: Path, column: pa.Array) -> None:
+    def _widen_bounds(self, path: Path, column: pa.Array) -> None:
         """Widen the bounds of a leaf so that they include the values of the column. NaN is larger than any number, but JSON
-        cannot represent it: it is only noted, and the leaf gets no maximum."""
+        cannot represent it. So a leaf with NaN gets no maximum."""
         if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
-            self._has_nan.add(path)
+            self._paths_with_nan.add(path)
             column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
         bounds = pc.min_max(column)
         low, high = bounds["min"], bounds["max"]
@@ -125,7 +126,7 @@ class StatsCollector:
 
     def _upper_bound(self, path: Path) -> Any:
         """The maximum of a leaf as a JSON value, with texts rounded up to about the prefix; None if there is none."""
-        value = None if path in self._has_nan else _python_value(self._maximum.get(path))
+        value = None if path in self._paths_with_nan else _python_value(self._maximum.get(path))
         return _round_up(value, self._string_prefix) if isinstance(value, str) else _json_value(value)
 
 

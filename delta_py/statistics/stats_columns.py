@@ -80,8 +80,8 @@ def _starts_with(path: Path, prefix: Path) -> bool:
 
 
 def with_added_paths(columns: tuple[Path, ...], needed: Sequence[Path]) -> tuple[Path, ...]:
-    """The columns that get statistics by the table's properties, then the other columns that need them, such as clustering
-    columns. Protocol: Writer Requirements for Clustered Table."""
+    """All leaves that get statistics. columns: those that the table's properties choose (stats_columns). needed: those that must
+    have statistics for another reason, such as clustering columns. Protocol: Writer Requirements for Clustered Table."""
     return (*columns, *(path for path in needed if path not in columns))
 
 
@@ -90,12 +90,12 @@ def check_clustering(config: TableConfig, domain: DomainMetadata) -> None:
     the table properties."""
     paths_with_stats = set(stats_columns(config))
     names = clustering_columns(config.schema, domain)
-    lacking = [name for name, path in zip(names, clustering_paths(domain), strict=True) if path not in paths_with_stats]
-    if lacking:
+    unusable_names = [name for name, path in zip(names, clustering_paths(domain), strict=True) if path not in paths_with_stats]
+    if unusable_names:
         raise SchemaMismatchError(
-            f"The table collects no statistics of {', '.join(lacking)}, so no reader could use this clustering to skip files. "
-            "Nothing was changed. Name the column in delta.dataSkippingStatsColumns, or cluster by another one.",
+            f"The table collects no statistics of {', '.join(unusable_names)}, so no reader could use this clustering to skip "
+            "files. Nothing was changed. Name the column in delta.dataSkippingStatsColumns, or cluster by another one.",
             error_class="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
             sql_state="22000",
-            columns=lacking,
+            columns=unusable_names,
         )

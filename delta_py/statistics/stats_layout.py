@@ -66,7 +66,8 @@ def _require(holds: bool) -> None:
 
 
 def _can_decode(schema: pa.Schema) -> bool:
-    """Whether all requested leaves are top-level numbers or texts, with names that JSON does not escape."""
+    """Whether this module can decode the requested leaves: all are top-level columns of numbers or texts, with names that JSON
+    does not escape."""
     leaves = [leaf for member in schema if pa.types.is_struct(member.type) for leaf in member.type]
     return all(_NAME.fullmatch(leaf.name) and _is_number_or_text(leaf.type) for leaf in leaves)
 
@@ -104,7 +105,7 @@ class _Texts:
             is_there &= words[places + start] == _as_word(expected[start : start + _WORD])
         return is_there
 
-    def occurrences(self, needle: bytes) -> Places:
+    def find_all(self, needle: bytes) -> Places:
         """Every place at which a text contains the needle, except within its first _WORD bytes, where `are_at` could not compare.
         needle: three bytes or more."""
         begin, end = int(self.starts[0]), int(self.ends[-1])
@@ -118,10 +119,11 @@ class _Texts:
         places = np.concatenate([np.empty(0, np.int64), *candidates])
         return places[self.are_at(needle, places)]
 
-    def first_places(self, character: str, starts: Places, ends: Places) -> Places:
+    def find_first(self, character: str, starts: Places, ends: Places) -> Places:
         """The first place of the character in each piece of a text; -1 if the piece does not contain it. The places must be in
         ascending order."""
-        # The bytes between the pieces are searched too; copies of the pieces would cost more.
+        # The bytes between the pieces are searched too, because copies of the pieces would cost more. The results for the pieces
+        # are those at even positions.
         offsets = to_numpy(pc.find_substring(self._pieces_and_gaps(starts, ends), character))[::2]
         return np.where(offsets < 0, -1, starts + offsets)
 
@@ -151,8 +153,10 @@ def _unused_bits(expected: bytes) -> np.uint64:
 class _Sections:
     """The parts of the texts, in texts that have the layout.
 
-    num_records, objects: where the record count and the members of each object begin and end in each text. tight_bounds: the
-    value in each text (null: there is none). names: a cache of `occurrences`.
+    num_records: the places where the record count begins and ends in each text. objects: for minValues, maxValues and nullCount,
+    the places where the members of the object begin and end in each text. tight_bounds: the value in each text (null: there is
+    none).
+    names: a cache of `find_name`.
     """
 
     texts: _Texts
@@ -170,7 +174,8 @@ class _Sections:
         _require(np.count_nonzero(texts.data[begin : texts.ends[0]] == _OPENING) == 4)  # check one text before all texts
         braces = np.flatnonzero(texts.data[begin:end] == _OPENING) + begin
         _require(len(braces) == 4 * count)
-        roots, minima, maxima, counts = braces.reshape(count, 4).T + 1  # after the brace
+        # The places after the four braces of each text: of the text itself, of minValues, of maxValues and of nullCount.
+        roots, minima, maxima, counts = braces.reshape(count, 4).T + 1
         _require(bool(((roots - 1 == texts.starts) & (counts <= texts.ends)).all()))
         records = (texts.starts + len(_HEAD), minima - len(_TO_MINIMA))
         minima_ends, maxima_ends = maxima - len(_TO_MAXIMA), counts - len(_TO_COUNTS)
@@ -182,10 +187,10 @@ class _Sections:
         objects = {"minValues": (minima, minima_ends), "maxValues": (maxima, maxima_ends), "nullCount": (counts, counts_ends)}
         return cls(texts, records, objects, tight_bounds)
 
-    def occurrences(self, name: bytes) -> Places:
+    def find_name(self, name: bytes) -> Places:
         """The places of a name in all texts. Each name is searched for only once."""
         if name not in self.names:
-            self.names[name] = self.texts.occurrences(name)
+            self.names[name] = self.texts.find_all(name)
         return self.names[name]
 
 
@@ -235,15 +240,16 @@ def _decode_leaf(sections: _Sections, starts: Places, ends: Places, leaf: pa.Fie
 def _value_places(sections: _Sections, name: str, starts: Places, ends: Places) -> Places:
     """Where the value of a name begins in each object; -1 if the object does not have the name.
 
-    The objects contain no objects. So a quote after a comma or at the start begins a name, or begins a text that no colon
-    follows, or ends a text that ends with a comma. After such a text comes a comma or nothing.
+    A search for `,"name":` finds only names, because the objects contain no objects. A quote after a comma may also begin a value
+    that is a text, but no colon follows such a text. Or it may end a text whose last character is a comma, but then a comma or
+    the end of the object follows, which no name begins with.
     """
     first_key, later_key = f'"{name}":'.encode(), f',"{name}":'.encode()
     is_first = starts + len(first_key) < ends
     is_first[is_first] = sections.texts.are_at(first_key, starts[is_first])
     places = np.where(is_first, starts + len(first_key), -1)
     if not is_first.all():
-        occurrences = np.append(sections.occurrences(later_key), np.iinfo(np.int64).max)  # an end for the search
+        occurrences = np.append(sections.find_name(later_key), np.iinfo(np.int64).max)  # an end for the search
         next_place = occurrences[np.searchsorted(occurrences, starts)]
         is_later = ~is_first & (next_place < ends)
         places[is_later] = next_place[is_later] + len(later_key)
@@ -252,7 +258,9 @@ def _value_places(sections: _Sections, name: str, starts: Places, ends: Places) 
 
 
 def _decode_integers(texts: _Texts, starts: Places, ends: Places, kind: pa.DataType) -> pa.Array:
-    """Integers of up to 18 digits, which always fit into 64 bits. The text continues after each number."""
+    """The integers that begin at `starts`, within objects that end at `ends`. They have up to 18 digits, which always fit into 64
+    bits.
+    Raises _OtherLayoutError for any other value. All numbers are read at the same time, one digit of each in each step."""
     is_negative = texts.data[starts] == _MINUS
     places = starts + is_negative
     values, digits = np.zeros(len(starts), np.int64), np.zeros(len(starts), np.int64)
@@ -274,17 +282,19 @@ def _decode_integers(texts: _Texts, starts: Places, ends: Places, kind: pa.DataT
 
 
 def _decode_numbers(texts: _Texts, starts: Places, ends: Places, kind: pa.DataType) -> pa.Array:
-    """Numbers in JSON syntax. Raises _OtherLayoutError, pa.ArrowInvalid."""
-    commas = texts.first_places(",", starts, ends)
+    """The numbers that begin at `starts`, within objects that end at `ends`, as values of `kind`. Raises _OtherLayoutError if one
+    of them is no number in JSON syntax, and pa.ArrowInvalid if one does not fit the type."""
+    commas = texts.find_first(",", starts, ends)
     numbers = texts.pieces(starts, np.where(commas < 0, ends, commas))
     _require(pc.all(pc.match_substring_regex(numbers, _NUMBER)).as_py() is not False)
     return numbers.cast(kind)
 
 
 def _decode_texts(texts: _Texts, starts: Places, ends: Places, kind: pa.DataType) -> pa.Array:
-    """Texts in quotes without escapes."""
+    """The texts in quotes that begin at `starts`, within objects that end at `ends`. Raises _OtherLayoutError for a value that is
+    no text, or has escapes."""
     _require(bool((texts.data[starts] == _QUOTE).all()))
-    closing = texts.first_places('"', starts + 1, ends)
+    closing = texts.find_first('"', starts + 1, ends)
     _require(bool((closing >= 0).all()))
     after_value = closing + 1
     _require(bool(((after_value == ends) | (texts.data[after_value] == _COMMA)).all()))

@@ -20,7 +20,7 @@ def struct_to_json(parsed: pa.StructArray) -> pa.StringArray:
 
 
 def _to_json_objects(struct: pa.StructArray) -> pa.StringArray:
-    """`{...}` with the fields that have a value."""
+    """One JSON object for each struct, with the fields that have a value; `{}` if no field has one."""
     members = [_to_json_members(child.name, values) for child, values in zip(struct.type, struct.flatten(), strict=True)]
     if not members:
         return pa.repeat(pa.scalar("{}"), len(struct))
@@ -29,7 +29,7 @@ def _to_json_objects(struct: pa.StructArray) -> pa.StringArray:
 
 
 def _to_json_members(name: str, values: pa.Array) -> pa.StringArray:
-    """`,"name":value`, or an empty text if there is no value."""
+    """One member of the JSON objects, `,"name":value`; an empty text where there is no value. name: of the struct's field."""
     if pa.types.is_struct(values.type):
         objects = _to_json_objects(values)
         text = pc.if_else(pc.equal(objects, "{}"), pa.scalar(None, pa.string()), objects)
@@ -46,11 +46,11 @@ def _to_json_values(values: pa.Array) -> pa.StringArray:
     if pa.types.is_floating(kind):
         return pc.if_else(pc.is_finite(values), values.cast(pa.string()), pa.scalar(None, pa.string()))
     if pa.types.is_timestamp(kind):
-        return _quoted(_timestamp_text(values))
+        return _quote(_timestamp_text(values))
     if pa.types.is_date(kind):
-        return _quoted(values.cast(pa.string()))
+        return _quote(values.cast(pa.string()))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return _quoted(_escaped(values.cast(pa.string())))
+        return _quote(_escape(values.cast(pa.string())))
     return values.cast(pa.string())  # integers, decimals, booleans
 
 
@@ -62,11 +62,11 @@ def _timestamp_text(values: pa.Array) -> pa.StringArray:
     return text if values.type.tz is None else pc.binary_join_element_wise(text, "Z", "")
 
 
-def _quoted(texts: pa.StringArray) -> pa.StringArray:
+def _quote(texts: pa.StringArray) -> pa.StringArray:
     return pc.binary_join_element_wise('"', texts, '"', "")
 
 
-def _escaped(texts: pa.StringArray) -> pa.StringArray:
+def _escape(texts: pa.StringArray) -> pa.StringArray:
     """The texts with backslashes, quotes and control characters escaped for JSON."""
     texts = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
     if pc.any(pc.match_substring_regex(texts, _CONTROLS)).as_py():

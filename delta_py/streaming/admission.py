@@ -21,8 +21,8 @@ _IDLE_COMMITS, _IDLE_MS = 100, 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class _Idle:
-    """From `start` on there is nothing to read before `version`. since_ms: the time of the first commit that has
-    nothing to read."""
+    """A part of the log without rows to read, which an earlier trigger has searched: from the offset `start` to the version
+    before `version`. since_ms: the time of the first commit in it, ms since 1970."""
 
     start: StreamOffset
     version: int
@@ -32,9 +32,9 @@ class _Idle:
 class Admission:
     """Decides where the batches of a stream end.
 
-    order: the column whose times order the files that the table has when the stream begins, or None. stops: where the schema
-    changes; None for a stream that does not track the schema. Remembers, for the next trigger, up to which version the log has
-    nothing to read.
+    initial: the files that the table has when the stream begins. committed: the files of the commits after that. stops: where the
+    schema changes; None for a stream that does not track the schema. order: the column whose times order the initial files; None
+    if their age does. Remembers, for the next trigger, up to which version the log has nothing to read.
     """
 
     def __init__(
@@ -44,21 +44,24 @@ class Admission:
         self._idle: _Idle | None = None
 
     def end_of_batch(self, start: StreamOffset, limits: Limits, last_version: int | None) -> StreamOffset:
-        """As StreamSource.admit, for a batch whose end does not follow from a schema change alone.
+        """Where the batch that begins after `start` ends; `start` itself if there is nothing to read. (A batch that ends only
+        because the schema changes is decided before, by SchemaStops.end_at_change.)
 
+        limits: how much the batch may hold; it gets at least one file. last_version: commits after it do not count; None for all.
         If only commits without rows follow, the end is `start`, so that Spark plans no batch, until there are _IDLE_COMMITS of
         them or they span _IDLE_MS.
         """
-        # times_ms: of the commits that have nothing to read, in their order.
-        budget, end, idle, last_change = Budget(limits), start, self._idle_since(start), start.last_change
+        budget, idle = Budget(limits), self._idle_since(start)
+        end, last_change = start, start.last_change
+        # The times of the commits that were read since `start`, or since the first one of an idle part of the log.
         times_ms = [] if idle is None else [idle.since_ms]
         for version, commit, first_index, next_commits in self._versions_after(start, last_version):
             is_initial = commit is None
             is_by_time = is_initial and self._initial.is_by_time
             try:
-                if commit is not None and self._stops is not None and self._stops.is_before(commit, start):
-                    return StreamOffset(start.table_id, version, SCHEMA_CHANGE)
-                files = self._initial.numbered(version) if commit is None else self._committed.of(commit, next_commits)
+                if commit is not None and self._stops is not None and self._stops.must_stop_before(commit, start):
+                    return StreamOffset(start.table_id, version, index=SCHEMA_CHANGE)
+                files = self._initial.numbered(version) if commit is None else self._committed.numbered(commit, next_commits)
             except DeltaError:
                 # The batch ends before a commit that stops the stream. The call for the next batch raises the error.
                 if budget.has_taken:
@@ -69,7 +72,9 @@ class Admission:
                 last_index = self._initial.end_of_ties(version, last_index)
             if last_index is not None:
                 order = self._order if is_initial else None
-                return StreamOffset(start.table_id, version, last_index, is_initial, order, last_change=last_change)
+                return StreamOffset(
+                    start.table_id, version, index=last_index, is_initial=is_initial, order=order, last_change=last_change
+                )
             last_change = last_change if files.last_change is None else (version, files.last_change)
             end = StreamOffset(start.table_id, version + 1, last_change=last_change)
             times_ms += [] if commit is None else [commit.modification_time_ms]
@@ -85,7 +90,7 @@ class Admission:
         return start
 
     def _idle_since(self, start: StreamOffset) -> _Idle | None:
-        """What an earlier trigger found out after the same offset; None if it is not known."""
+        """The part of the log without rows that an earlier trigger found after this offset; None if there is none."""
         return self._idle if self._idle is not None and self._idle.start == start else None
 
     def _versions_after(

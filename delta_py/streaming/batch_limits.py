@@ -22,7 +22,8 @@ class Limits:
 
 
 class Budget:
-    """The remaining limits of a batch. has_taken: a file was taken, so the batch may end."""
+    """The remaining limits of a batch. has_taken: whether the batch has a file, so that it may end. Raises InvalidOptionError for
+    limits below 1."""
 
     def __init__(self, limits: Limits) -> None:
         for name, value in (("maxFilesPerTrigger", limits.files), ("maxBytesPerTrigger", limits.bytes)):
@@ -41,8 +42,8 @@ class Budget:
         taken.
 
         pieces: (indexes, sizes in bytes) of the files, two numpy arrays of equal length, with ascending indexes.
-        all_or_none: take all files or none. Returns BEFORE_FIRST if it takes none, which is only possible after other files were
-        taken."""
+        all_or_none: take all files or none, for commits that must not be divided. Returns BEFORE_FIRST if it takes none, which is
+        only possible after files of an earlier version were taken."""
         if all_or_none:
             return self._take_all_or_none([sizes for _, sizes in pieces])
         last_index: int | None = None
@@ -59,8 +60,9 @@ class Budget:
         return None
 
     def _take_all_or_none(self, sizes: list[Any]) -> int | None:
-        """As `take` with all_or_none. The first files of a batch are taken even if they exceed the limits: otherwise the stream
-        could never read them. sizes: arrays of the files' sizes in bytes."""
+        """Take all files and return None, or take none and return BEFORE_FIRST if they exceed the limits. The first files of a
+        batch are taken even if they exceed the limits: otherwise the stream could never read them. sizes: arrays of the files'
+        sizes in bytes."""
         count, size = sum(map(len, sizes)), sum(int(part.sum()) for part in sizes)
         fits = (self._files is None or count <= self._files) and (self._bytes is None or size <= self._bytes)
         if count and self.has_taken and not fits:

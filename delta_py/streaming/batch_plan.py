@@ -26,7 +26,8 @@ _PLANNED_SCHEMA = stream_schema(with_stats=False)
 
 
 class BatchPlanner:
-    """Finds the files of a batch from its two offsets. read_state: the state that the stream reads with."""
+    """Finds the files of a batch from its two offsets. read_state: the version whose schema the rows get. initial: the files that
+    the table has when the stream begins. committed: the files of the commits after that."""
 
     def __init__(
         self, read_state: ReadState, options: StreamOptions, log: StreamLog, initial: InitialFiles, committed: CommittedFiles
@@ -54,7 +55,7 @@ class BatchPlanner:
         files by their partition values. Raises InvalidOptionError (DELTA_INVALID_SOURCE_OFFSET_FORMAT) for offsets that do not
         bound one batch."""
         version, first_index = start.version, start.next_index
-        initial, batch_predicate = self._initial.between(start, end) if start.is_initial else ([], None)
+        initial_batches, batch_predicate = self._initial.files_of_batch(start, end) if start.is_initial else ([], None)
         if start.is_initial:
             version, first_index = version + 1, 0
         # For each commit: the index of the first file to read, and where to stop (exclusive; None: at the end).
@@ -62,16 +63,17 @@ class BatchPlanner:
             (commit, first_index if commit.version == version else 0, end.next_index if commit.version == end.version else None)
             for commit in self._commits(version, end)
         ]
-        # The predicate is about the files that the table had at the start, so a batch with one cannot have files of commits too.
+        # batch_predicate selects rows of the files that the table had at the start. It must not be applied to files of commits,
+        # so a batch cannot have both.
         if batch_predicate is not None and portions:
             raise _mixed_batch_error(start, end)
         changes = self._committed.changes
         if changes is not None:
-            inserts = [changes.as_inserts(batch, start.version) for batch in initial]
+            inserts = [changes.as_inserts(batch, start.version) for batch in initial_batches]
             batches = [*inserts, *self._committed.changed_between(changes, portions)]
             files = pa.Table.from_batches(batches, PLANNED_CHANGES)
         else:
-            batches = [*initial, *self._committed.added_between(portions)]
+            batches = [*initial_batches, *self._committed.added_between(portions)]
             files = pa.Table.from_batches([batch.select(_PLANNED_SCHEMA.names) for batch in batches], _PLANNED_SCHEMA)
         pruned_files = files
         if predicate is not None:

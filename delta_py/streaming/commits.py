@@ -59,7 +59,9 @@ def read_commit(reader: CommitReader, file: LogFile, *, with_stats: bool) -> Str
     parser = _CommitParser(reader, file)
     schema = stream_schema(with_stats=with_stats)
     files = collected(parser.batches(schema), schema)
-    return StreamCommit(file, files, parser.removed_path, parser.protocol, parser.metadata)
+    return StreamCommit(
+        file=file, files=files, removed_path=parser.removed_path, protocol=parser.protocol, metadata=parser.metadata
+    )
 
 
 class _CommitParser:
@@ -77,7 +79,7 @@ class _CommitParser:
         self.metadata: Metadata | None = None
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The files that the commit adds, in its order. Raises CorruptTableError."""
+        """The files that the commit adds, in its order, with the columns of `schema`. Raises CorruptTableError."""
         adds: dict[str, dict[str, Any]] = {}  # the last add of each file, by the file's key
         try:
             for first, lines in self._reader.pieces(self._file):
@@ -93,7 +95,8 @@ class _CommitParser:
             raise self._find_parse_error() from error
 
     def _handle_line(self, number: int, line: bytes, adds: dict[str, dict[str, Any]]) -> None:
-        """Add the action of a line to `adds`, or record it otherwise. number: of the line, for errors."""
+        """Add the line's add action to `adds`, or record what another action means for the stream. Actions without a meaning for
+        it are ignored. number: of the line, for errors. adds: file key -> add action as JSON."""
         if not line.strip():
             return
         action = orjson.loads(line)
@@ -179,8 +182,8 @@ def check_rows_only_added(commit: StreamCommit, rules: ChangeRules, root: str) -
 
 @dataclass(frozen=True, slots=True)
 class ReadState:
-    """The state that a stream was created with. config: of the table at `version`; store: of the table. has_start: the user set
-    the version or time at which the stream begins."""
+    """The version of the table with whose schema a stream reads all rows. config: of the table at `version`. store: of the table.
+    has_start: whether the user set the version or time at which the stream begins, for error messages."""
 
     config: TableConfig
     version: int
@@ -208,6 +211,8 @@ def check_state(read_state: ReadState, protocol: Protocol | None, metadata: Meta
     if reason is None:
         return
     older, newer = (config, new_config) if version > read_state.version else (new_config, config)
+    # A restarted query reads all rows with the newest schema. That does not help if column mapping was turned off, or if columns
+    # of a table with column mapping were renamed or dropped: then only a log of schemas helps.
     older_mode, newer_mode = older.column_mapping_mode, newer.column_mapping_mode
     mapping_ended = older_mode != "none" and newer_mode == "none"
     are_mapped = older_mode != "none" and newer_mode != "none"
@@ -240,7 +245,7 @@ def check_state(read_state: ReadState, protocol: Protocol | None, metadata: Meta
 def check_table(
     config: TableConfig, protocol: Protocol | None, metadata: Metadata | None, version: int, root: str
 ) -> TableConfig:
-    """Check that the state which `version` sets is readable and of the same table. Returns this state.
+    """Check that the state which `version` sets can be read, and is of the same table. Returns this state.
 
     config: the state that the stream reads with. protocol, metadata: as in check_state. Raises
     UnsupportedTableFeatureError, SchemaMismatchError (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE)."""

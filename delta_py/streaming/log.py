@@ -57,7 +57,11 @@ class StreamLog:
 
     def _check_same_log(self, commits: dict[int, LogFile], version: int) -> None:
         """Check that the log is still the one that the stream reads: a table that was deleted and created again has other
-        commits. commits: by version, as listed now, from the commit before `version` on."""
+        commits.
+
+        commits: by version, as listed now, from the commit before `version` on. The newest commit of the last listing must be the
+        same file. If it is not, or if no commits are listed, the table's newest version is loaded to compare the tables' ids.
+        """
         known_commit = self._newest_commit
         if commits:
             self._newest_commit = commits[max(commits)]
@@ -68,14 +72,35 @@ class StreamLog:
             self._check_current_table(version - 1)
 
     def _check_current_table(self, version: int) -> None:
-        """Load the table's newest version. Raises unless the table is the same and still has the version."""
+        """Load the table's newest version. Raises if another table is there now, or if the table no longer has the version; with
+        failOnDataLoss=false, the latter is only a warning."""
         newest = Snapshot.load(self._store)
         check_table_id(self._snapshot.metadata.id, newest.metadata.id, self._store.root)
-        if newest.version < version:
-            self.report_data_loss(version, newest.version)
+        if newest.version >= version:
+            return
+        if self._fail_on_data_loss:
+            raise LogFileNotFoundError(
+                f"The stream should go on after version {version} of the table at {self._store.root}, and the newest version "
+                f"there is {newest.version}: the commits after it are lost. Restore them, set failOnDataLoss=false to go on "
+                "without them, or start again with a new checkpoint.",
+                error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+                sql_state="42K03",
+                expected=version,
+                found=newest.version,
+            )
+        _log.warning(
+            "%s: versions %d to %d are gone, and the newest version is %d; the stream goes on, as failOnDataLoss=false asks",
+            self._store.root,
+            newest.version + 1,
+            version,
+            newest.version,
+        )
 
     def report_data_loss(self, expected: int, found_version: int) -> None:
-        """Raise LogFileNotFoundError, or only warn if failOnDataLoss is false: the log continues with `found_version`."""
+        """Raise LogFileNotFoundError, or only warn if failOnDataLoss is false: commits before `found_version` are missing.
+
+        expected: the version that the stream should read next. found_version: the first version after the missing ones.
+        """
         if self._fail_on_data_loss:
             raise self._lost_commits_error(expected, found_version)
         _log.warning(
@@ -86,6 +111,7 @@ class StreamLog:
         )
 
     def _lost_commits_error(self, expected: int, found_version: int) -> LogFileNotFoundError:
+        """The error for missing commits before `found_version`. expected: the version that the stream should read next."""
         return LogFileNotFoundError(
             f"The stream should go on with version {expected} of the table at {self._store.root}, and the log goes on with "
             f"version {found_version}: the commits between were cleaned up (delta.logRetentionDuration) or lost, and their "
@@ -118,7 +144,8 @@ class StreamLog:
         return commit
 
     def _cache_commit(self, commit: StreamCommit) -> None:
-        """Cache the commit for the next trigger, within bounds."""
+        """Cache the commit for the next trigger. If the cache then has too many commits or files, the commits that were
+        used longest ago are dropped."""
         self._uncache_commit(commit.version)
         self._commits[commit.version] = commit
         self._cached_files += commit.files.num_rows
@@ -148,7 +175,7 @@ class StreamLog:
             ) from error
 
     def state_if_in_log(self, version: int) -> Snapshot | None:
-        """As state_at, but None if the state cannot be rebuilt any more."""
+        """The table at a version; None if its state cannot be rebuilt any more."""
         try:
             return self.state_at(version)
         except LogFileNotFoundError:

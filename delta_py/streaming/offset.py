@@ -50,9 +50,9 @@ class StreamOffset:
     is_initial: the files are those of the table at `version`, in the order of (modification time, path); later versions
     follow. Otherwise they are those that the commit of `version` added, in its order, without those that only rearrange
     rows. index: BEFORE_FIRST if none of them was read. A version that was read to its end is stored as the start of the next one.
-    begins: a new stream begins at this offset. Spark does not store such an offset: when it runs the first batch again it
-    asks again, and the table may have new versions by then. So the end of that batch stores in began, as (version, is_initial),
-    where the batch began.
+    begins: whether a new stream begins at this offset. Spark does not store the first offset: if it runs the first batch again,
+    it asks for the first offset again, and the table may have new versions by then. So the end of the first batch stores in
+    `began`, as (version, is_initial), where that batch began.
     order: the column whose times order the files of an initial snapshot instead, or None; then the stream has read all rows
     before the minimum time of the files after `index`. last_change: (version, index) of a feed's last change before an offset
     that is before all of its version; None if there is none or it is not known.
@@ -77,8 +77,8 @@ class StreamOffset:
         return max(0, self.index + 1)
 
     def true_start(self, end: StreamOffset) -> StreamOffset:
-        """Where the batch that ends at `end` begins. self is the start that Spark passes: for the first batch of a stream it may
-        be newer than the true one (see `begins`)."""
+        """The offset after which the batch that ends at `end` begins. self is the start that Spark passes. For the first batch of
+        a stream, it may be newer than the true one (see `begins`)."""
         if not self.begins:
             return self
         if end.began is not None:
@@ -111,7 +111,7 @@ class StreamOffset:
         """The inverse of to_json. value: from the checkpoint; unknown fields are ignored. Raises InvalidOptionError
         (DELTA_INVALID_SOURCE_OFFSET_FORMAT, DELTA_INVALID_SOURCE_VERSION)."""
         if not isinstance(value, Mapping):
-            raise _unreadable(value)
+            raise _unreadable_error(value)
         form = value.get("sourceVersion")
         if type(form) is int and form not in (_FORM, _FORM_WITH_SCHEMA_LOG, _FORM_BY_TIME):
             raise InvalidOptionError(
@@ -125,7 +125,7 @@ class StreamOffset:
         order = value.get("eventTimeColumn")
         types = [type(item) for item in (form, *fields)]
         if types != [int, str, int, int, bool] or isinstance(order, str) != (form == _FORM_BY_TIME):
-            raise _unreadable(value)
+            raise _unreadable_error(value)
         offset = cls(*fields, order=order, begins=value.get("begins") is True, began=_read_begin(value))  # type: ignore[arg-type]
         next_version = value.get("goesOnWithVersion")
         if type(next_version) is int and next_version > offset.version:
@@ -133,11 +133,11 @@ class StreamOffset:
             offset = replace(offset, version=next_version, index=BEFORE_FIRST, last_change=(offset.version, offset.index))
         if form == _FORM_WITH_SCHEMA_LOG and offset.index == _BEFORE_FIRST_WITH_SCHEMA_LOG:
             offset = replace(offset, index=BEFORE_FIRST)
-        if not offset._is_possible():
-            raise _unreadable(value)
+        if not offset._is_in_range():
+            raise _unreadable_error(value)
         return offset
 
-    def _is_possible(self) -> bool:
+    def _is_in_range(self) -> bool:
         """Whether versions and indexes are in their ranges. The index after a file's index must fit into 64 bits, too."""
         versions = (self.version, 0 if self.began is None else self.began[0])
         is_before_files = self.is_schema_change or self.index == BEFORE_FIRST
@@ -150,7 +150,7 @@ def _read_begin(value: Mapping[str, Any]) -> tuple[int, bool] | None:
     return (version, is_initial) if type(version) is int and type(is_initial) is bool else None
 
 
-def _unreadable(value: object) -> InvalidOptionError:
+def _unreadable_error(value: object) -> InvalidOptionError:
     """The error for an offset in a checkpoint that has no valid form."""
     return InvalidOptionError(
         f"The stream's checkpoint has an offset that cannot be read: {shown(value)}. It was changed or is damaged: restore the "

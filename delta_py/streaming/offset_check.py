@@ -27,10 +27,10 @@ class OffsetCheck:
     def __init__(self, log: StreamLog, read_state: ReadState, *, order: str | None, has_feed: bool, tracks_schema: bool) -> None:
         self._log, self._read_state = log, read_state
         self._order, self._has_feed, self._tracks_schema = order, has_feed, tracks_schema
-        self._known_start: int | None = None  # offsets from this version on need no more checks that read the log
+        self._checked_from_version: int | None = None  # offsets from this version on need no more checks that read the log
 
     def check(self, offset: StreamOffset) -> None:
-        """Raise an error of the list above unless the stream can continue from the offset."""
+        """Raise unless the stream can continue from the offset; see the class for the errors."""
         check_table_id(offset.table_id, self._read_state.config.metadata.id, self._read_state.root)
         self._check_order(offset)
         if offset.is_schema_change and not self._tracks_schema:
@@ -40,7 +40,7 @@ class OffsetCheck:
                 option="schemaTrackingLocation",
                 version=offset.version,
             )
-        if self._known_start is not None and offset.version >= self._known_start:
+        if self._checked_from_version is not None and offset.version >= self._checked_from_version:
             return
         if not self._tracks_schema:
             self._check_state_of(offset)
@@ -48,7 +48,7 @@ class OffsetCheck:
             version = min(offset.version, self._read_state.version)
             state = self._log.state_if_in_log(version)
             check_feed(self._read_state.config if state is None else state.config, version, self._read_state.root)
-        self._known_start = offset.version
+        self._checked_from_version = offset.version
 
     def _check_order(self, offset: StreamOffset) -> None:
         """Raise InvalidOptionError if the index in the offset counts the files of the start in another order than the options

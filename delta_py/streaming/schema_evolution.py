@@ -24,7 +24,8 @@ _ALWAYS = "always"
 
 @dataclass(frozen=True, slots=True)
 class ColumnChanges:
-    """Columns by their logical names, with dots. renamed: (old, new). widened: (column, old type, new type)."""
+    """The changes of columns between two schemas, other than added columns. Columns have their logical names, with dots. renamed:
+    (old, new). widened: (column, old type, new type)."""
 
     renamed: tuple[tuple[str, str], ...] = ()
     dropped: tuple[str, ...] = ()
@@ -32,7 +33,8 @@ class ColumnChanges:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The names in the options allowSourceColumn..."""
+        """The kinds of changes that occur, by the ends of the options' names, such as allowSourceColumnRename: Rename, Drop or
+        TypeChange."""
         columns_by_kind = (("Rename", self.renamed), ("Drop", self.dropped), ("TypeChange", self.widened))
         return tuple(kind for kind, columns in columns_by_kind if columns)
 
@@ -66,30 +68,30 @@ class Allowed:
 
 
 def column_changes(older: Metadata, newer: Metadata, version: int) -> ColumnChanges:
-    """The changes other than added columns. version: of the newer.
+    """The changes from the older to the newer metadata, other than added columns. version: of the newer metadata, for errors.
 
     Raises SchemaMismatchError (DELTA_SCHEMA_CHANGED_WITH_VERSION) for a type that was not widened, and for a column
     that became NOT NULL.
     """
-    old, new = _columns(older), _columns(newer)
-    common = [(column, new[path]) for path, column in old.items() if path in new]
-    for was, now in common:
-        if (was.nullable and not now.nullable) or not _is_readable(was.data_type, now.data_type):
+    old_columns, new_columns = _columns(older), _columns(newer)
+    common = [(column, new_columns[path]) for path, column in old_columns.items() if path in new_columns]
+    for old, new in common:
+        if (old.nullable and not new.nullable) or not _is_readable(old.data_type, new.data_type):
             raise SchemaMismatchError(
-                f"Version {version} changed the column {was.name} from {_type_text(was)} to {_type_text(now)}. Rows from before "
+                f"Version {version} changed the column {old.name} from {_type_text(old)} to {_type_text(new)}. Rows from before "
                 "cannot be read so: start again with a new checkpoint, with startingVersion set to the version of the change.",
                 error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",
                 sql_state="KD007",
                 version=version,
-                column=was.name,
+                column=old.name,
             )
-    dropped = [path for path in old if path not in new]
+    dropped = [path for path in old_columns if path not in new_columns]
     # The fields of a dropped column are dropped with it, and not reported.
     return ColumnChanges(
-        tuple((was.name, now.name) for was, now in common if was.path[-1] != now.path[-1]),
-        tuple(old[path].name for path in dropped if old[path].is_named and path[:-1] not in dropped),
-        tuple(
-            (now.name, type_name(was.data_type), type_name(now.data_type)) for was, now in common if _is_leaf_changed(was, now)
+        renamed=tuple((old.name, new.name) for old, new in common if old.path[-1] != new.path[-1]),
+        dropped=tuple(old_columns[path].name for path in dropped if old_columns[path].is_named and path[:-1] not in dropped),
+        widened=tuple(
+            (new.name, type_name(old.data_type), type_name(new.data_type)) for old, new in common if _is_leaf_changed(old, new)
         ),
     )
 
@@ -121,7 +123,7 @@ def check_allowed(changes: ColumnChanges, allowed: Allowed, previous: int, versi
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode of Java."""
+    """The result of Java's String.hashCode. delta-spark identifies a stream in settings by this hash of its path."""
     units = text.encode("utf-16-be")
     value = 0
     for position in range(0, len(units), 2):
@@ -153,7 +155,9 @@ def _columns(metadata: Metadata) -> dict[Path, _Column]:
 
 
 def _walk(data_type: DataType, mode: str, physical: Path, logical: Path) -> Iterator[tuple[Path, _Column]]:
-    """The columns and nested fields below a type, by physical path."""
+    """The columns and nested fields below a type, each with its physical path. mode: of column mapping. physical, logical: the
+    paths of the type itself."""
+    # (physical name, logical name, type, nullable, is_named) of each part of the type.
     inner: list[tuple[str, str, DataType, bool, bool]] = []
     match data_type:
         case StructType(fields):
@@ -172,18 +176,19 @@ def _is_nested(data_type: DataType) -> bool:
     return isinstance(data_type, StructType | ArrayType | MapType)
 
 
-def _is_readable(was: DataType, now: DataType) -> bool:
-    """Whether rows with the old type can be read with the new one. The types inside nested ones are compared elsewhere."""
-    if was == VOID:
+def _is_readable(old_type: DataType, new_type: DataType) -> bool:
+    """Whether rows with the old type can be read with the new one. Of two nested types, only the kind is compared here: the
+    fields and elements inside them are columns of their own (_columns)."""
+    if old_type == VOID:  # no file has values of type void
         return True
-    if _is_nested(was) or _is_nested(now):
-        return type(was) is type(now)
-    return was == now or is_wider(was, now)
+    if _is_nested(old_type) or _is_nested(new_type):
+        return type(old_type) is type(new_type)
+    return old_type == new_type or is_wider(old_type, new_type)
 
 
-def _is_leaf_changed(was: _Column, now: _Column) -> bool:
+def _is_leaf_changed(old: _Column, new: _Column) -> bool:
     """Whether the column has a simple type that changed. No file has values of type void, so that type does not count."""
-    return not _is_nested(was.data_type) and was.data_type not in (now.data_type, VOID)
+    return not _is_nested(old.data_type) and old.data_type not in (new.data_type, VOID)
 
 
 def _type_text(column: _Column) -> str:

@@ -31,7 +31,9 @@ _ENTRY = re.compile("0|[1-9][0-9]{0,17}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class TrackedSchema:
-    """A schema that a stream reads with. version: of the table, where the schema begins or where it was first recorded.
+    """An entry of a stream's log of schemas: a schema that the stream reads with. version: of the table, where the schema begins
+    or where it was first recorded. configuration, protocol: the table's properties and protocol at that version; None if the
+    entry's writer did not record them.
 
     source_path: identifies the stream, as in Spark: <checkpoint>/sources/<number>. previous: the number of the entry whose schema
     the stream read with before, if it is not the preceding entry; -1 if there is none.
@@ -73,7 +75,7 @@ class TrackedSchema:
 
     @property
     def metadata(self) -> Metadata:
-        """The entry's parts of the table's metadata; the other fields have their defaults."""
+        """The table's metadata, as far as the entry has it; the other fields have their defaults."""
         return Metadata(self.table_id, self.schema_string, self.partition_columns, self.configuration or {})
 
     def to_bytes(self) -> bytes:
@@ -100,20 +102,20 @@ class TrackedSchema:
             raise ValueError(f"its form is {shown(form)}, and only {_FORM!r} is known")
         value = _parse_object(text)
         configuration, protocol, previous = (value.get(name) for name in _OPTIONAL)
-        schema = parse_schema(value["partitionSchemaJson"])
+        partition_schema = parse_schema(value["partitionSchemaJson"])
         metadata = Metadata.from_json(
-            {"id": value["tableId"], "schemaString": _check_text(value["dataSchemaJson"]), "configuration": configuration}
+            {"id": value["tableId"], "schemaString": _require_text(value["dataSchemaJson"]), "configuration": configuration}
         )
-        parse_schema(metadata.schema_string)
+        parse_schema(metadata.schema_string)  # only to check it
         return cls(
-            metadata.id,
-            _check_number(value["deltaCommitVersion"], 0),
-            metadata.schema_string,
-            tuple(field.name for field in schema.fields),
-            _check_text(value["sourceMetadataPath"]),
-            None if configuration is None else metadata.configuration,
-            None if protocol is None else Protocol.from_json(_parse_object(_parse_object(protocol)["protocol"])),
-            None if previous is None else _check_number(previous, -1),
+            table_id=metadata.id,
+            version=_require_number(value["deltaCommitVersion"], 0),
+            schema_string=metadata.schema_string,
+            partition_columns=tuple(field.name for field in partition_schema.fields),
+            source_path=_require_text(value["sourceMetadataPath"]),
+            configuration=None if configuration is None else metadata.configuration,
+            protocol=None if protocol is None else Protocol.from_json(_parse_object(_parse_object(protocol)["protocol"])),
+            previous=None if previous is None else _require_number(previous, -1),
         )
 
 
@@ -129,14 +131,14 @@ def _parse_object(value: Any) -> dict[str, Any]:
     return parsed
 
 
-def _check_text(value: Any) -> str:
+def _require_text(value: Any) -> str:
     """The value, if it is text. Raises TypeError otherwise."""
     if not isinstance(value, str):
         raise TypeError(f"{shown(value)} is no text")
     return value
 
 
-def _check_number(value: Any, minimum: int) -> int:
+def _require_number(value: Any, minimum: int) -> int:
     """The value, if it is a whole number of 64 bits from `minimum` on. Raises TypeError otherwise."""
     if type(value) is not int or not minimum <= value < 2**63:
         raise TypeError(f"{shown(value)} is no number that could stand there")
@@ -145,7 +147,8 @@ def _check_number(value: Any, minimum: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SchemaLog:
-    """The log as of its opening. number: of the newest entry, -1 while there is none."""
+    """A stream's log of schemas, as it was when it was opened or last appended to. directory: of the entries, below the root of
+    `store`. table_root: of the table, for errors. number: of the newest entry, -1 if there is none. newest: the newest entry."""
 
     store: ObjectStore
     directory: str
@@ -168,7 +171,7 @@ class SchemaLog:
         names = (info.path.rpartition("/")[2] for info in store.list_from(directory))
         number = max((int(name) for name in names if _ENTRY.fullmatch(name)), default=-1)
         log = cls(store, directory, table_root, number, None)
-        return log if number < 0 else replace(log, newest=log.entry(number))
+        return log if number < 0 else replace(log, newest=log._read_entry(number))
 
     @property
     def location(self) -> str:
@@ -178,7 +181,7 @@ class SchemaLog:
     def previous(self) -> TrackedSchema | None:
         """The schema that the stream read with before the newest entry."""
         number = self._number_before
-        return None if number < 0 else self.entry(number)
+        return None if number < 0 else self._read_entry(number)
 
     @property
     def _number_before(self) -> int:
@@ -187,7 +190,7 @@ class SchemaLog:
         previous = None if self.newest is None else self.newest.previous
         return self.number - 1 if previous is None else previous
 
-    def entry(self, number: int) -> TrackedSchema:
+    def _read_entry(self, number: int) -> TrackedSchema:
         """Read an entry. Raises CorruptTableError (DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED)."""
         try:
             return TrackedSchema.from_bytes(self.store.read(f"{self.directory}/{number}"))
@@ -212,7 +215,7 @@ class SchemaLog:
         try:
             self.store.put_if_absent(f"{self.directory}/{number}", entry.to_bytes())
         except FileExistsError as error:
-            raise self.conflict("another stream has written to it meanwhile") from error
+            raise self._conflict_error("another stream has written to it meanwhile") from error
         return replace(self, number=number, newest=entry)
 
     def check_owner(self, table_id: str, source_path: str | None) -> None:
@@ -233,9 +236,9 @@ class SchemaLog:
                 found=table_id,
             )
         if source_path is not None and self.newest.source_path != source_path:
-            raise self.conflict(f"its entries are of the stream {self.newest.source_path}, and this is {source_path}")
+            raise self._conflict_error(f"its entries are of the stream {self.newest.source_path}, and this is {source_path}")
 
-    def conflict(self, reason: str) -> InvalidOptionError:
+    def _conflict_error(self, reason: str) -> InvalidOptionError:
         """The error for a log that two streams write to. reason: how it was noticed."""
         return InvalidOptionError(
             f"The log of schemas at {self.location}, of a stream of the table at {self.table_root}, is not this stream's alone: "

@@ -31,8 +31,12 @@ class SchemaStops:
                 self._tracker.evolve(commit)
 
     def end_at_change(self, start: StreamOffset) -> StreamOffset | None:
-        """Where the batch after `start` ends, if that follows from a change of the schema alone; None otherwise. If the log of
-        schemas is empty, it gets the schema of the rows that the stream has read last."""
+        """Where the batch after `start` ends, if that follows from a change of the schema alone; None otherwise.
+
+        This also updates the log of schemas. If it is empty, it gets the schema of the rows that the stream has read last. If the
+        stream begins again with the initial files, it gets their schema. If a run died before it recorded a change, this records
+        the change, and raises.
+        """
         tracker = self._tracker
         if not tracker.has_schema:
             # Before the first file of a version, the stream has only read the version before it.
@@ -49,11 +53,11 @@ class SchemaStops:
             self.commit(start)
         return None
 
-    def is_before(self, file: LogFile, start: StreamOffset) -> bool:
+    def must_stop_before(self, file: LogFile, start: StreamOffset) -> bool:
         """Whether the batch after `start` has to end before a commit."""
-        # The stream has already stopped before this commit, or has read a part of its files.
+        # is_passed: the stream has already stopped before this commit (SCHEMA_CHANGE or later), or has read a part of its files.
         is_passed = start.version == file.version and start.index >= SCHEMA_CHANGE and start.index != BEFORE_FIRST
-        return not is_passed and self._tracker.is_change(self._committed.checked(file))
+        return not is_passed and self._tracker.is_change(self._committed.read_checked(file))
 
     def begin_in_batch(self, start: StreamOffset, end: StreamOffset) -> None:
         """Record the schema of a batch that was planned before there was a log of schemas, and that Spark runs again."""

@@ -33,8 +33,8 @@ from delta_py.types.schema import StructType, parse_schema, type_name
 
 
 class SchemaTracker:
-    """The schemas with which one stream reads. table: the state to read with while the log has no entry. log: of the schemas so
-    far. source_path: identifies the stream (see TrackedSchema)."""
+    """Keeps the log of the schemas with which one stream reads. table: the state to read with while the log has no entry. log:
+    the stream's log of schemas. source_path: identifies the stream (see TrackedSchema)."""
 
     def __init__(self, table: TableConfig, log: SchemaLog, source_path: str) -> None:
         log.check_owner(table.metadata.id, source_path)
@@ -63,21 +63,24 @@ class SchemaTracker:
         newest = self._log.newest
         if newest is None or newest.version >= commit.version:
             return False
-        return _differs(self.config, commit.protocol, commit.metadata)
+        return _is_relevant_change(self.config, commit.protocol, commit.metadata)
 
     def begin(self, state: TableConfig, version: int) -> None:
         """Record the schema with which the stream begins. state: of `version`.
 
         Raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION) if the stream was created for another schema.
         """
-        is_other = _differs(self.config, state.protocol, state.metadata)
+        is_other_schema = _is_relevant_change(self.config, state.protocol, state.metadata)
         self._record(state, version)
-        if is_other:
+        if is_other_schema:
             self._stop()
 
     def begin_in_batch(self, states: list[tuple[int, TableConfig]], end: int) -> None:
-        """As begin, for a batch that was planned before there was a log. states: (version, state), ascending: the state at the
-        first version of the batch, and then the state after each change in the batch. end: the last version that the batch reads.
+        """Record the schema with which the stream begins, if it begins with a batch that was planned before the stream had a log
+        of schemas: one schema that can read all rows of the batch, which is the newest.
+
+        states: (version, state), ascending: the state at the first version of the batch, and then the state after each change in
+        the batch. end: the last version that the batch reads.
 
         Raises SchemaMismatchError (DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA) if no schema fits them all.
         """
@@ -104,7 +107,7 @@ class SchemaTracker:
         """
         newest = self._log.newest
         assert newest is not None, "a log with entries"
-        if version >= newest.version and _differs(self.config, state.protocol, state.metadata):
+        if version >= newest.version and _is_relevant_change(self.config, state.protocol, state.metadata):
             self._record(state, version, replaces_newest=True)
             self._stop()
 
@@ -134,8 +137,9 @@ class SchemaTracker:
 
 
 def merge_bare_changes(log: SchemaLog, table: ObjectStore) -> SchemaLog:
-    """The log, with the changes of the following commits merged into the newest entry, up to the first commit that has files:
-    consecutive changes stop the stream once."""
+    """The log of schemas, in which the newest entry also has the changes of the commits that follow its version and change only
+    metadata or protocol. So the stream stops once for consecutive changes, and not at each of them. Returns the same log if these
+    commits change nothing that matters."""
     newest = log.newest
     if newest is None:
         return log
@@ -171,11 +175,11 @@ def _bare_changes(table: ObjectStore, version: int) -> Iterator[tuple[LogFile, P
 
 
 def reads_same_rows(first: TableConfig, second: TableConfig) -> bool:
-    """Whether a stream reads the same rows with both."""
-    return not _differs(first, second.protocol, second.metadata)
+    """Whether a stream reads the same rows with both states of the table, so that it need not stop for the change."""
+    return not _is_relevant_change(first, second.protocol, second.metadata)
 
 
-def _differs(config: TableConfig, protocol: Protocol | None, metadata: Metadata | None) -> bool:
+def _is_relevant_change(config: TableConfig, protocol: Protocol | None, metadata: Metadata | None) -> bool:
     """Whether a change of the table's protocol or metadata (None: no change) matters to a stream that reads with `config`."""
     if protocol is not None and protocol != config.protocol:
         return True

@@ -143,4 +143,4 @@ class StreamSource:
         """Check that the stream can continue from the offset. After the initial snapshot, release its files."""
         self._offset_check.check(start)
         if not start.is_initial:
-            self._initial.forget()
+            self._initial.release()

@@ -171,7 +171,7 @@ class RemovedFiles:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """FOUND_SCHEMA; a file may come more than once. Raises CorruptTableError, LogFileNotFoundError."""
         reader = CommitReader(self._store, uses_cache=False)
-        for commit in reader.ahead(self._commits):
+        for commit in reader.with_read_ahead(self._commits):
             removed, changes = files_of_commit(reader, commit)
             if pc.any(pc.greater_equal(removed["deletion_timestamp"], self._cutoff_ms)).as_py():
                 return

@@ -394,7 +394,7 @@ class FileSetWriter:
         file = partition.file
         assert file is not None
         file.parquet.close()
-        file.stats.take_footer(file.footer[0])
+        file.stats.add_footer_bounds(file.footer[0])
         size = file.sink.tell()
         file.sink.close()
         partition.file = None

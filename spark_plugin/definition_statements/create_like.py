@@ -88,7 +88,7 @@ def _with_definition_of(source: Snapshot, request: TableRequest) -> TableRequest
     of the source are left out.
     """
     metadata = source.metadata
-    schema = map_fields(column_mapping.strip(source.schema), _without_type_changes)
+    schema = map_fields(column_mapping.without_column_mapping(source.schema), _without_type_changes)
     return replace(
         request,
         description=metadata.description,

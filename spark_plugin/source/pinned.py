@@ -22,7 +22,7 @@ from delta_py.checkpoint.leases import Lease
 from delta_py.definition.detail import detail_rows
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.tree import And, Expression
-from delta_py.protocol.identity_columns import is_alike
+from delta_py.protocol.identity_columns import is_equal_ignoring_marks
 from delta_py.protocol.paths import LogKind
 from delta_py.scan.planning import (
     METADATA_COLUMN,
@@ -145,7 +145,7 @@ class PinnedTable:
     def _newest_snapshot(self) -> Snapshot:
         """Load the newest version. Raises SchemaMismatchError if it does not have the columns for which Spark made the query."""
         pinned, newest = self.snapshot, type(self.snapshot).load(self.snapshot.store)
-        if newest.metadata.id != pinned.metadata.id or not is_alike(newest.schema, pinned.schema):
+        if newest.metadata.id != pinned.metadata.id or not is_equal_ignoring_marks(newest.schema, pinned.schema):
             raise SchemaMismatchError(
                 f"The table at {pinned.table_root} changed its schema, or was replaced, between version {pinned.version}, for "
                 f"which this DataFrame was made, and version {newest.version}, the newest. Load it again.",

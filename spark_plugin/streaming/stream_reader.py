@@ -21,7 +21,7 @@ from delta_py.changes.change_feed import CHANGE_COLUMNS
 from delta_py.checkpoint.leases import HeldLease, Lease
 from delta_py.errors import UnsupportedOperationError
 from delta_py.parquet.file_reader import read_files
-from delta_py.protocol.identity_columns import is_alike
+from delta_py.protocol.identity_columns import is_equal_ignoring_marks
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.streaming.batch_limits import Limits
@@ -110,7 +110,7 @@ class PinnedStream:
         newest, pinned = Snapshot.load(self.snapshot.store), self.snapshot
         is_same_table = newest.metadata.id == pinned.metadata.id
         has_same_partitions = newest.metadata.partition_columns == pinned.metadata.partition_columns
-        if is_same_table and has_same_partitions and is_alike(newest.schema, pinned.schema):
+        if is_same_table and has_same_partitions and is_equal_ignoring_marks(newest.schema, pinned.schema):
             return newest
         pinned.check_log()  # another table may be there by now
         return pinned if requires_same_columns else newest

@@ -83,7 +83,7 @@ class DeltaColumnBuilder:
         UnsupportedOperationError for an identity column that is not bigint."""
         if identity_columns.START in self._metadata and self._type not in (None, spark_types.LongType()):
             with as_spark_raises():
-                raise identity_columns.unsupported_type(self._name, self._type.simpleString())
+                raise identity_columns.unsupported_type_error(self._name, self._type.simpleString())
         if self._type is None:
             with as_spark_raises():
                 raise InvalidOptionError(

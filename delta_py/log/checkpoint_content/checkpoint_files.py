@@ -62,7 +62,7 @@ class RequestedStats:
 
 @dataclass(frozen=True, slots=True)
 class RawFiles:
-    """Files as a checkpoint holds them, before reconciliation.
+    """A batch of files as a checkpoint holds them, before reconciliation with newer actions.
 
     files: FILE_SCHEMA; stats, tags and clustering_provider are null unless `whole` was requested.
     json, parsed: the statistics of the files, as JSON texts and as structs (stats_parsed); None if they are not needed.
@@ -83,13 +83,14 @@ class RawFiles:
 
 
 def raw_from_json(adds: pa.RecordBatch, requested_stats: RequestedStats) -> RawFiles:
-    """Convert adds with JSON statistics (FILE_SCHEMA with stats) to the form of a checkpoint's files."""
+    """Convert adds with JSON statistics (FILE_SCHEMA with stats) to the form of a checkpoint's files. Columns that only commits
+    need become null unless they were requested (`whole`)."""
     json = adds["stats"] if requested_stats.leaves or requested_stats.records else None
     if not requested_stats.whole:
         for name in _WHOLE_COLUMNS:
             place, kind = adds.schema.get_field_index(name), FILE_SCHEMA.field(name).type
             adds = adds.set_column(place, name, pa.nulls(adds.num_rows, kind))
-    return RawFiles(adds, json, requested_stats.leaves)
+    return RawFiles(files=adds, json=json, json_leaves=requested_stats.leaves)
 
 
 # ---------------------------------------------------------------- columns
@@ -103,7 +104,8 @@ def all_json(json: pa.Array | None, struct: pa.StructArray | None, count: int) -
 
 
 def children(struct: pa.StructArray) -> dict[str, pa.Array]:
-    """The fields by name, null where the struct is null: a required field under a null struct holds arbitrary values."""
+    """The fields of a struct column by name, as columns that are null where the struct is null. Without that, a required field
+    holds arbitrary values in rows whose struct is null."""
     return {f.name: child for f, child in zip(struct.type, struct.flatten(), strict=True)}
 
 

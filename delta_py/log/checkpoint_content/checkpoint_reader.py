@@ -17,7 +17,7 @@ import pyarrow as pa
 from delta_py.errors import CorruptTableError, StorageError, shown
 from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, RequestedStats
 from delta_py.log.checkpoint_content.json_part import JsonPart
-from delta_py.log.checkpoint_content.parquet_part import ParquetPart, total
+from delta_py.log.checkpoint_content.parquet_part import ParquetPart, sum_if_known
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.file_keys import NO_KEYS, keys_of, path_of, repeated_keys
 from delta_py.log.segment import Checkpoint, LogFile
@@ -38,27 +38,27 @@ class CheckpointReader:
 
     def __init__(self, checkpoint: Checkpoint, commits: CommitReader) -> None:
         self.checkpoint, self._table_root = checkpoint, commits.objects.store.root
-        # The checkpoint's own files. Sidecars are the files that they name.
-        self.top: list[Part] = [_open_part(file, commits) for file in checkpoint.files]
+        # top_parts: the checkpoint's own files, in `_delta_log`. sidecars: the files that they name.
+        self.top_parts: list[Part] = [_open_part(file, commits) for file in checkpoint.files]
         infos = {
             info.path: info for info in map(self.sidecar_of, self.rows("sidecar"))
         }  # a sidecar that is named twice counts once
         self.sidecars = [_open_sidecar(info, commits) for info in _with_listed_times(infos, commits)]
-        holds_files = any(isinstance(part, JsonPart) or "add" in part.schema.names for part in self.top)
+        may_hold_files = any(isinstance(part, JsonPart) or "add" in part.schema.names for part in self.top_parts)
         # A V2 checkpoint of an empty table may have neither sidecars nor a column add.
-        if not (holds_files or self.sidecars or checkpoint.kind is LogKind.CHECKPOINT_V2):
+        if not (may_hold_files or self.sidecars or checkpoint.kind is LogKind.CHECKPOINT_V2):
             raise CheckpointUnreadableError.of(checkpoint.files[0].path, "it has no column add")
         self.names_each_file_once = False  # set by open_checkpoint if known; otherwise the keys are compared
 
     @cached_property
     def file_count(self) -> int | None:
         """The number of adds, from the footers; None if the footers do not have it."""
-        return total(part.file_count for part in (*self.top, *self.sidecars))
+        return sum_if_known(part.file_count for part in (*self.top_parts, *self.sidecars))
 
     @property
     def action_count(self) -> int | None:
         """The number of actions, from the footers; None if the top level is JSON."""
-        return total(None if isinstance(part, JsonPart) else part.row_count for part in (*self.top, *self.sidecars))
+        return sum_if_known(None if isinstance(part, JsonPart) else part.row_count for part in (*self.top_parts, *self.sidecars))
 
     def count_files(self) -> int:
         """The number of distinct files. Reads the paths and deletion vectors of all files."""
@@ -66,8 +66,8 @@ class CheckpointReader:
 
     @property
     def repeated_keys(self) -> pa.Array:
-        """The keys (file_keys) of files that are named more than once. Reads the keys of all files unless there are known to be
-        none."""
+        """The keys (file_keys.py) of files that the checkpoint names more than once. Reads the keys of all files, unless it is
+        known that each file is named once."""
         return NO_KEYS if self.names_each_file_once else self._count_and_repeated[1]
 
     @cached_property
@@ -82,7 +82,7 @@ class CheckpointReader:
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         """All actions of one kind (not add or remove), as the JSON objects that a commit would hold."""
-        return [row for part in self.top for row in part.rows(action)]
+        return [row for part in self.top_parts for row in part.rows(action)]
 
     def sidecar_of(self, row: Mapping[str, Any]) -> ObjectInfo:
         """The file that a sidecar action names. It is always in the table's own directory, although some writers write a whole
@@ -99,25 +99,25 @@ class CheckpointReader:
 
     def files(self, requested_stats: RequestedStats) -> Iterator[RawFiles]:
         """All add actions, batch by batch."""
-        return prefetch(batch for part in [*self.top, *self.sidecars] for batch in part.files(requested_stats))
+        return prefetch(batch for part in [*self.top_parts, *self.sidecars] for batch in part.files(requested_stats))
 
 
 def _with_listed_times(infos: Mapping[str, ObjectInfo], commits: CommitReader) -> list[ObjectInfo]:
     """The sidecars with the times and etags that the store lists. infos: path -> what the sidecar actions say.
 
-    The cache identifies a sidecar by its time and etag, because a checkpoint that replaced another may name sidecars of the same
-    names, sizes and times. A sidecar that the store does not list gets no time, so the cache does not keep it. If the directory
-    cannot be listed, the cache keeps none of them; reading does not need the listing.
+    The cache of remote files identifies a sidecar by the time and etag in the listing. The times in the sidecar actions are not
+    enough, because a checkpoint that replaced another may name sidecars of the same names, sizes and times. A sidecar that is not
+    listed gets the time 0, with which the cache does not keep it. If the directory cannot be listed, this holds for all sidecars.
     """
-    objects, listed = commits.objects, dict[str, ObjectInfo]()
+    objects, listed_infos = commits.objects, dict[str, ObjectInfo]()
     if infos and (objects.has_cache or not objects.store.is_remote):
         first = min(infos).rpartition("/")[2]
         try:
-            listed = {info.path: info for info in objects.store.list_from(SIDECAR_DIRECTORY, first) if info.path in infos}
+            listed_infos = {info.path: info for info in objects.store.list_from(SIDECAR_DIRECTORY, first) if info.path in infos}
         except (StorageError, OSError) as error:
             _log.debug("the sidecars of %s are not cached: %s", objects.store.root, error)
     unlisted = {path: replace(info, modification_time_ms=0) for path, info in infos.items()}
-    return [replace(listed.get(path, info), size_bytes=info.size_bytes) for path, info in unlisted.items()]
+    return [replace(listed_infos.get(path, info), size_bytes=info.size_bytes) for path, info in unlisted.items()]
 
 
 def _open_sidecar(info: ObjectInfo, commits: CommitReader) -> ParquetPart:

@@ -69,7 +69,7 @@ SIDECAR_TYPE = pa.struct(
 )
 
 # The errors that Arrow raises for a value of another type than the column's.
-_MISFITS = (pa.ArrowException, AttributeError, TypeError, OverflowError, ValueError)
+_WRONG_TYPE_ERRORS = (pa.ArrowException, AttributeError, TypeError, OverflowError, ValueError)
 
 # Rows per batch: a file with statistics takes about a kilobyte.
 _BATCH_ROWS = 16_384
@@ -77,11 +77,12 @@ _BATCH_ROWS = 16_384
 
 @dataclass(frozen=True)
 class RowShape:
-    """The fields of add rows in a table's checkpoints, in addition to the fields of the action.
+    """The form of the add rows in a table's checkpoints: which fields they have in addition to the fields of the action.
 
-    stats_json, stats_struct: which forms of statistics. leaves: physical paths of the columns with statistics.
-    tight_bounds: whether the struct says that bounds are tight. partitions: partition columns by physical name.
-    settings: of the files.
+    stats_json, stats_struct: whether they have statistics as JSON text, and as a struct. leaves: physical paths and types of the
+    columns with statistics in the struct. tight_bounds: whether the struct has the field tightBounds. partitions: physical names
+    and types of the partition columns whose values are written as a struct; empty if they are not. settings: of the Parquet
+    files.
     """
 
     stats_json: bool
@@ -99,12 +100,12 @@ class RowShape:
         schema = config.physical_schema
         fields = zip(config.physical_partition_columns, config.partition_fields, strict=True)
         return cls(
-            config.properties.boolean("delta.checkpoint.writeStatsAsJson", default=True),
-            as_struct,
-            {path: find_path(schema, path)[-1].data_type for path in stats_columns(config)} if as_struct else {},
-            config.feature("deletionVectors"),
-            {name: field.data_type for name, field in fields} if as_struct else {},
-            ParquetSettings.for_checkpoints(config.properties),
+            stats_json=config.properties.boolean("delta.checkpoint.writeStatsAsJson", default=True),
+            stats_struct=as_struct,
+            leaves={path: find_path(schema, path)[-1].data_type for path in stats_columns(config)} if as_struct else {},
+            tight_bounds=config.feature("deletionVectors"),
+            partitions={name: field.data_type for name, field in fields} if as_struct else {},
+            settings=ParquetSettings.for_checkpoints(config.properties),
         )
 
     @cached_property
@@ -130,8 +131,8 @@ class RowShape:
 
 
 def adds_from_json(file: LogFile, adds: list[dict[str, Any]]) -> Columns:
-    """The adds as columns of _ADD, and `stats`. adds: the JSON objects. file: the newest commit that the adds are from, for
-    errors.
+    """The adds as columns of _ADD, and `stats`. adds: the JSON objects of add actions. file: the newest commit that has any of
+    them; errors name it.
 
     Raises CorruptTableError if a field has the wrong type and readers of commits would refuse it too. A wrong value that readers
     of commits ignore, such as tags, is null in the checkpoint.
@@ -155,7 +156,7 @@ def _from_json(
         values = [body.get(name) for body in bodies]
         try:
             columns[name] = _column_from_json(values, kind)
-        except _MISFITS as error:
+        except _WRONG_TYPE_ERRORS as error:
             if name in checked_columns:
                 why = f"here, or in a commit before, the {name} of a file action has another form than it should ({error})."
                 raise corrupt_line(file, 1, why) from error
@@ -167,13 +168,13 @@ def _fits_type(value: Any, kind: pa.DataType) -> bool:
     """Whether the value can be in a column of the type."""
     try:
         _column_from_json([value], kind)
-    except _MISFITS:
+    except _WRONG_TYPE_ERRORS:
         return False
     return True
 
 
 def _column_from_json(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """A column of JSON values. A map is a dict in JSON. Raises one of _MISFITS for a value of another type."""
+    """A column of JSON values. A map is a dict in JSON. Raises one of _WRONG_TYPE_ERRORS for a value of another type."""
     if not pa.types.is_map(kind):
         return pa.array(values, kind)
     maps = text_map([{} if value is None else value for value in values])
@@ -204,8 +205,8 @@ def removes_of_part(part: ParquetPart) -> Iterator[Columns]:
 
 
 def _typed_columns(part: ParquetPart, action: str, leaves: list[str], kinds: Mapping[str, pa.DataType]) -> Iterator[Columns]:
-    """The rows of `add` or `remove`, batch by batch, in columns of the types in `kinds` (name -> type). leaves: the columns to
-    read; all others of `kinds` are null."""
+    """The rows of `add` or `remove`, batch by batch, in columns of the types in `kinds` (name -> type). leaves: the fields to
+    read, perhaps with `stats` and `stats_parsed`, which keep their types; all others of `kinds` are null."""
     for raw_columns in part.columns(action, leaves, _BATCH_ROWS):
         with decoding(part.path):
             count = len(raw_columns["path"])
@@ -228,7 +229,7 @@ def _typed_column(array: pa.Array | None, kind: pa.DataType, count: int) -> pa.A
 # ---------------------------------------------------------------- conversion to rows
 
 
-def keys_of(columns: Columns) -> pa.RecordBatch:
+def key_columns(columns: Columns) -> pa.RecordBatch:
     """The identity of each file, as reconciliation compares it: the decoded path and the deletion vector."""
     paths = as_text(columns["path"])
     vectors = deletion_vectors(columns.get("deletionVector"), len(paths))
@@ -266,8 +267,8 @@ def _has_all_stats(struct: pa.StructArray, json: pa.Array | None, shape: RowShap
     if struct.type != shape.stats_type:
         return False
     # A struct without a number of rows has no statistics.
-    lacking = pc.is_null(pc.struct_field(struct, "numRecords"))
-    return json is None or not pc.any(pc.and_(lacking, pc.is_valid(json))).as_py()
+    has_no_struct_stats = pc.is_null(pc.struct_field(struct, "numRecords"))
+    return json is None or not pc.any(pc.and_(has_no_struct_stats, pc.is_valid(json))).as_py()
 
 
 def _typed_partition_values(values: pa.MapArray, partitions: Mapping[str, DataType]) -> pa.StructArray:

@@ -22,19 +22,23 @@ from delta_py.log.checkpoint_content.checkpoint_files import (
 from delta_py.log.commit_reader import CommitReader, FileRows
 from delta_py.log.segment import LogFile
 
-_LONG_DIGITS = 19  # of the largest 64-bit number; a longer text is no valid size
+_LONG_DIGITS = 19  # digits of the largest 64-bit number; a longer text is no valid size
 
 
 class JsonPart:
-    """A UUID-named checkpoint in JSON."""
+    """The top level of a UUID-named checkpoint in JSON. It may hold file actions itself, or name sidecars that hold them. The
+    constructor raises CheckpointUnreadableError if the file is incomplete."""
 
     def __init__(self, file: LogFile, commits: CommitReader) -> None:
         self.file, self._commits = file, commits
         self._check_complete()
 
     def _check_complete(self) -> None:
-        """A file that was cut after a complete line still parses. So check that it has the actions that every checkpoint has, and
-        its sidecars the total size that some writers record in a tag."""
+        """Check that the file was not cut short: a file that was cut after a complete line still parses.
+
+        The file must have the actions that every checkpoint has. If its tags record the total size of the sidecars, as some
+        writers do, the sidecars that it names must have that size.
+        """
         rows_by_action = {name: self.rows(name) for name in ("checkpointMetadata", "protocol", "metaData", "sidecar")}
         for name in ("checkpointMetadata", "protocol", "metaData"):
             if not rows_by_action[name]:
@@ -78,7 +82,7 @@ class JsonPart:
 
     @property
     def file_count(self) -> int | None:
-        """The number of adds: 0 if all files are in sidecars, None if they would have to be counted."""
+        """The number of adds: 0 if all files are in sidecars; None if there are adds in this file, which are not counted here."""
         with self._decoding():
             return None if any(b'"add"' in line for _, lines in self._commits.pieces(self.file) for line in lines) else 0
 

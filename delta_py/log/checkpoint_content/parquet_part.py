@@ -96,14 +96,15 @@ class ParquetPart:
 
     def _with_zones(self, schema: pa.Schema) -> pa.Schema:
         """Add the time zone that Arrow does not give to INT96 columns. All INT96 values are instants."""
-        return pa.schema([_in_zone(f, f.name, self._int96_leaves) for f in schema]) if self._int96_leaves else schema
+        return pa.schema([_with_zone(f, f.name, self._int96_leaves) for f in schema]) if self._int96_leaves else schema
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         """All actions of one kind, as the JSON objects that a commit would hold. Empty if the file has no column for them."""
         if action not in self.schema.names:
             return []
         if action in ("protocol", "metaData"):
-            # One row among perhaps millions: first read the row groups that have it according to the statistics, then all groups.
+            # One row among perhaps millions: first read the row groups that have it according to Parquet's statistics. They may
+            # be wrong, so read all groups if it is not there.
             likely_groups = [
                 group for group in self._all_groups() if not self._is_all_null(group, f"{action}.{_KEY_LEAVES[action]}")
             ]
@@ -113,12 +114,12 @@ class ParquetPart:
         return self._rows_in(action, self._all_groups())
 
     def _rows_in(self, action: str, groups: list[int]) -> list[dict[str, Any]]:
-        """The actions of one kind in some row groups."""
+        """The actions of one kind in some row groups, as the JSON objects that a commit would hold."""
         rows: list[dict[str, Any]] = []
         for batch in self._batches([action], groups):
             struct = batch.column(0)
-            chosen = struct.filter(pc.is_valid(children(struct)[_KEY_LEAVES[action]]))
-            rows.extend(_as_commit_json(row, struct.type) for row in chosen.to_pylist())
+            action_rows = struct.filter(pc.is_valid(children(struct)[_KEY_LEAVES[action]]))
+            rows.extend(_as_commit_json(row, struct.type) for row in action_rows.to_pylist())
         return rows
 
     def files(self, requested_stats: RequestedStats) -> Iterator[RawFiles]:
@@ -130,6 +131,7 @@ class ParquetPart:
         if cache_entry is not None:
             plan = plan.without_cached(cache_entry)
         size = self._batch_rows_with_text() if "stats" in plan.columns else _BATCH_ROWS
+        # rows_read counts all rows, to know the last batch; files_read only the adds, which the rows of a cache entry stand for.
         rows_read = files_read = 0
         for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._all_groups(), size):
             with decoding(self.path):
@@ -151,7 +153,8 @@ class ParquetPart:
         return max(_LEAST_ROWS_WITH_TEXT, min(_MOST_ROWS_WITH_TEXT, rows_per_batch))
 
     def _cache_entry(self, plan: _Plan) -> CachedStats | None:
-        """The cached statistics for the leaves that would have to be parsed; None if the cache is not used.
+        """The entry of this file in the cache of parsed statistics, for the leaves that the plan reads from JSON; None if the
+        cache is not used.
 
         It is not used if no JSON must be parsed, if the JSON itself is requested (`whole`), for small files, and for a remote
         file that changed so recently that its listing does not identify its content (is_settled).
@@ -172,8 +175,8 @@ class ParquetPart:
             length = int.from_bytes(self._source.read_at(4, self.size_bytes - 8), "little")
             footer = self._source.read_at(length, self.size_bytes - 8 - length)
             content = b"" if is_listed_well else digest_of(self._store, [info])
-        listed = (self._store.root, self.path, self.size_bytes, info.modification_time_ms, info.etag, info.file_id)
-        return hashlib.sha256(repr(listed).encode() + content + footer).digest()
+        listing_facts = (self._store.root, self.path, self.size_bytes, info.modification_time_ms, info.etag, info.file_id)
+        return hashlib.sha256(repr(listing_facts).encode() + content + footer).digest()
 
     def has_leaf(self, action: str, leaf: str) -> bool:
         return action in self.schema.names and self.schema.field(action).type.get_field_index(leaf) >= 0
@@ -182,17 +185,18 @@ class ParquetPart:
         """The rows of `add` or `remove`, batch by batch, as columns by name. leaves: the fields of the action to read, with
         `path`. size: the number of rows of a batch."""
         for rows in self.raw_columns(action, leaves, size):
-            chosen = rows["path"].is_valid()
-            yield rows if chosen.false_count == 0 else {name: array.filter(chosen) for name, array in rows.items()}
+            is_action = rows["path"].is_valid()
+            yield rows if is_action.false_count == 0 else {name: array.filter(is_action) for name, array in rows.items()}
 
     def raw_columns(self, action: str, leaves: list[str], size: int) -> Iterator[dict[str, pa.Array]]:
-        """As `columns`, but with a row for each row of the file. The rows of other actions are null."""
+        """All rows of the file, batch by batch, as columns by name. Rows of other actions are null. Parameters as in
+        `columns`."""
         for batch in self._batches([f"{action}.{leaf}" for leaf in leaves], self._all_groups(), size):
             yield children(batch.column(0))
 
     @property
     def file_count(self) -> int | None:
-        """The number of adds, from the Parquet statistics; None if they do not have it."""
+        """The number of adds, from the Parquet statistics; None if the statistics lack it."""
         nulls = self.null_count("path") if "add" in self.schema.names else self.row_count
         return None if nulls is None else self.row_count - nulls
 
@@ -224,10 +228,11 @@ class ParquetPart:
             return next(batches, None)
 
     def _groups_to_read(self, columns: list[str], groups: list[int]) -> Iterator[list[int]]:
-        """The groups of row groups that are read together. Each group is small, because pyarrow keeps the data until the last row
-        group is read. A remote file is read one row group at a time, and the next row group is fetched during the read."""
+        """Divide the row groups into lists that are read together. The lists are short, because pyarrow keeps the data until the
+        last row group of a list is read. A remote file is read one row group at a time, and the next one is fetched during the
+        read."""
         if not is_prefetching(self._source):
-            yield from self._runs(groups)
+            yield from self._split_into_runs(groups)
             return
         prefixes = tuple(f"{column}." for column in columns)
         leaves = [place for path, place in self._positions.items() if f"{path}.".startswith(prefixes)]
@@ -236,7 +241,7 @@ class ParquetPart:
             expect_ranges(self._source, [*ranges[number], *(ranges[number + 1] if number + 1 < len(groups) else [])])
             yield [group]
 
-    def _runs(self, groups: list[int]) -> Iterator[list[int]]:
+    def _split_into_runs(self, groups: list[int]) -> Iterator[list[int]]:
         """Divide the row groups into runs of neighbours. The groups of a run together have enough rows for a batch."""
         run: list[int] = []
         row_count = 0
@@ -251,7 +256,7 @@ class ParquetPart:
 
     def null_count(self, leaf: str) -> int | None:
         """The number of nulls in a leaf (dotted, below add), from the Parquet statistics; None if they do not have it."""
-        return total(self._null_count(group, f"add.{leaf}") for group in self._all_groups())
+        return sum_if_known(self._null_count(group, f"add.{leaf}") for group in self._all_groups())
 
     def _is_all_null(self, group: int, leaf: str) -> bool:
         """Whether the leaf is known to be null in all rows of the row group."""
@@ -267,25 +272,26 @@ class ParquetPart:
 
 
 def _is_legacy(footer_metadata: Mapping[bytes, bytes]) -> bool:
-    """Whether Spark may have written times of the file in the hybrid calendar (Julian before 1582), so that old times are wrong.
+    """Whether Spark may have written the file's times in the hybrid calendar (Julian before 1582). Then old times are wrong, and
+    must not be used.
     footer_metadata: the key-value pairs of its footer."""
     version = footer_metadata.get(b"org.apache.spark.version")
     marks = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
     return version is not None and (version < b"3.1.0" or any(mark in footer_metadata for mark in marks))
 
 
-def _in_zone(f: pa.Field, path: str, int96_leaves: Collection[str]) -> pa.Field:
+def _with_zone(f: pa.Field, path: str, int96_leaves: Collection[str]) -> pa.Field:
     """Add the time zone to instants. path: of the field, dotted. int96_leaves: paths of the leaves of type INT96, which are
     instants."""
     if pa.types.is_struct(f.type):
-        return f.with_type(pa.struct([_in_zone(inner, f"{path}.{inner.name}", int96_leaves) for inner in f.type]))
+        return f.with_type(pa.struct([_with_zone(inner, f"{path}.{inner.name}", int96_leaves) for inner in f.type]))
     return f.with_type(pa.timestamp("us", "UTC")) if path in int96_leaves else f
 
 
-def total(counts: Iterable[int | None]) -> int | None:
-    """The sum of the counts; None if any count is unknown."""
-    listed = list(counts)
-    return None if None in listed else sum(count for count in listed if count is not None)
+def sum_if_known(counts: Iterable[int | None]) -> int | None:
+    """The sum of the counts; None if any count is unknown (None)."""
+    all_counts = list(counts)
+    return None if None in all_counts else sum(count for count in all_counts if count is not None)
 
 
 def _as_commit_json(value: Any, kind: pa.DataType) -> Any:
@@ -304,9 +310,12 @@ def _as_commit_json(value: Any, kind: pa.DataType) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """columns: leaves (or groups of leaves) below add to read. json_leaves, parsed_leaves: the leaves whose statistics come from
-    the JSON and from the struct. from_json, from_struct: whether any statistics come from there, if only the number of rows.
-    whole: as in RequestedStats."""
+    """Which columns of `add` to read, and the source of each statistic: the JSON text (stats) or the struct (stats_parsed).
+
+    columns: the fields below `add` to read, as dotted paths. json_leaves, parsed_leaves: the table's columns whose statistics
+    come from the JSON and from the struct. from_json, from_struct: whether any statistics come from that source; it may be only
+    the number of rows. whole: as in RequestedStats.
+    """
 
     columns: list[str]
     whole: bool
@@ -337,7 +346,14 @@ def _plan(part: ParquetPart, add: pa.StructType, requested_stats: RequestedStats
         columns += [name for name in ("tags", "clusteringProvider") if name in names]
     if requested_stats.whole and "stats_parsed" in names and part.null_count("stats") != part.null_count("path"):
         parsed_columns = ["stats_parsed"]  # missing text is built from the struct
-    return _Plan(columns + parsed_columns, requested_stats.whole, from_json, from_struct, json_leaves, parsed_leaves)
+    return _Plan(
+        columns=columns + parsed_columns,
+        whole=requested_stats.whole,
+        from_json=from_json,
+        from_struct=from_struct,
+        json_leaves=json_leaves,
+        parsed_leaves=parsed_leaves,
+    )
 
 
 def _parsed_columns(
@@ -365,8 +381,8 @@ def _parsed_columns(
 
 def _json_says_more(part: ParquetPart) -> bool:
     """Whether more files have JSON statistics than struct statistics: a writer may leave the struct's columns empty."""
-    json, parsed = part.null_count("stats"), part.null_count("stats_parsed.numRecords")
-    return json is not None and parsed is not None and json < parsed
+    json_nulls, struct_nulls = part.null_count("stats"), part.null_count("stats_parsed.numRecords")
+    return json_nulls is not None and struct_nulls is not None and json_nulls < struct_nulls
 
 
 def _has_leaf(struct: pa.StructType, path: Path) -> bool:
@@ -388,8 +404,8 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
     columns = children(add)
     paths = columns["path"]
     if paths.null_count:
-        chosen = paths.is_valid()
-        columns = {name: array.filter(chosen) for name, array in columns.items()}
+        is_add = paths.is_valid()
+        columns = {name: array.filter(is_add) for name, array in columns.items()}
     count = len(columns["path"])
     json = as_text(columns["stats"]) if "stats" in columns else None
     stats_json = all_json(json, columns.get("stats_parsed"), count) if plan.whole else typed_nulls(count, pa.string())
@@ -412,7 +428,13 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
     )
     _check_sizes(path, files)
     struct = columns.get("stats_parsed") if plan.from_struct else None
-    return RawFiles(files, json if plan.from_json else None, plan.json_leaves, struct, plan.parsed_leaves)
+    return RawFiles(
+        files=files,
+        json=json if plan.from_json else None,
+        json_leaves=plan.json_leaves,
+        parsed=struct,
+        parsed_leaves=plan.parsed_leaves,
+    )
 
 
 def _check_sizes(path: str, files: pa.RecordBatch) -> None:

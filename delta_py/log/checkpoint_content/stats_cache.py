@@ -72,7 +72,8 @@ def _entry_name(identity: bytes, path: Path, kind: DataType | None) -> str:
 class CachedStats:
     """The statistics of one checkpoint file: those in the cache, and those that will be added to it.
 
-    missing: leaves that must be parsed. Row numbers count the file's add actions.
+    missing: leaves that must be parsed. _names: the name of each leaf's entry in the cache. _tables: the cached columns by leaf.
+    _entries: the entries that are being written, by leaf. Row numbers count the file's add actions.
     """
 
     _disk: DiskCache
@@ -93,12 +94,12 @@ class CachedStats:
         unknown = unknown_stats(count)
         records = columns.pop(_RECORDS, None)
         stats = FileStats(
-            count,
-            unknown.num_records if records is None else records["num_records"],
-            unknown.tight_bounds if records is None else records["tight_bounds"],
-            {path: named["minimum"] for path, named in columns.items() if "minimum" in named},
-            {path: named["maximum"] for path, named in columns.items() if "maximum" in named},
-            {path: named["null_count"] for path, named in columns.items() if "null_count" in named},
+            file_count=count,
+            num_records=unknown.num_records if records is None else records["num_records"],
+            tight_bounds=unknown.tight_bounds if records is None else records["tight_bounds"],
+            minimum={path: named["minimum"] for path, named in columns.items() if "minimum" in named},
+            maximum={path: named["maximum"] for path, named in columns.items() if "maximum" in named},
+            null_count={path: named["null_count"] for path, named in columns.items() if "null_count" in named},
         )
         assert len(stats.num_records) == count, "an entry has fewer rows than its file"
         return stats
@@ -117,7 +118,7 @@ class CachedStats:
             self._give_up(error)
 
     def finish(self) -> None:
-        """All rows were added: give the entries their names."""
+        """Store the new entries under their names, so that later readers find them. Call when all rows were added."""
         try:
             for path, entry in self._entries.items():
                 entry.finish(self._names[path])
@@ -126,13 +127,14 @@ class CachedStats:
             self._give_up(error)
 
     def abandon(self) -> None:
-        """Not all rows were added: keep nothing."""
+        """Delete the new entries. Call when not all rows were added."""
         for entry in self._entries.values():
             entry.remove()
         self._entries = {}
 
     def _to_write(self) -> list[Path]:
-        """The leaves for which the cache gets a new entry, perhaps with _RECORDS."""
+        """The leaves for which the cache gets a new entry: the missing ones, and _RECORDS if the cache lacks the record
+        counts."""
         return [*self.missing, *([] if _RECORDS in self._tables else [_RECORDS])]
 
     def _give_up(self, error: Exception) -> None:

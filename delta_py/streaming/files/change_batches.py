@@ -31,20 +31,20 @@ _MOST_CACHED_COMMITS, _MOST_CACHED_CHANGES = 256, 50_000  # changes: rows of CHA
 
 
 class ChangeReader:
-    """The changes of single commits. config: of the version whose schema the stream has; every commit has the same partition
-    columns, as check_state ensures. Caches the commits that it read last."""
+    """Reads the changes of single commits, and caches the commits that it read last. config: of the version whose schema the
+    stream has; every commit has the same partition columns, as check_state ensures."""
 
     def __init__(self, store: ObjectStore, config: TableConfig) -> None:
         self._store, self._config = store, config
         self._cached_commits: dict[int, tuple[LogFile, CommitFiles]] = {}
         self._times_ms: dict[int, int] = {}
 
-    def of(self, file: LogFile, next_commits: Sequence[LogFile] = ()) -> CommitFiles:
+    def read_changes(self, file: LogFile, next_commits: Sequence[LogFile] = ()) -> CommitFiles:
         """The changes of a commit. next_commits: commits after it, which may be read next. Raises ChangeDataFeedError,
         DeletionVectorError, CorruptTableError."""
         cached = self._cached_commits.get(file.version)
         if cached is None or cached[0] != file:
-            if cached is not None:  # the log was replaced, and the new commits have other times
+            if cached is not None:  # another file for the same version: the log was replaced, and its commits have other times
                 self._times_ms = {}
             try:
                 commits = self._read([file, *next_commits])

@@ -17,7 +17,7 @@ from delta_py.streaming.log import StreamLog
 from delta_py.streaming.offset_check import check_feed
 from delta_py.streaming.stream_options import StreamOptions
 
-# The number of commits whose changes are computed together.
+# How many commits after a commit are passed along with it, so that their changes can be computed together.
 READ_AHEAD = 128
 
 # Parts of commits: (commit, index of the first file, stop index (exclusive) or None for all).
@@ -27,8 +27,9 @@ Portions = Sequence[tuple[LogFile, int, int | None]]
 class CommittedFiles:
     """Finds the files of commits that the stream reads, after it has checked these commits.
 
-    read_state: the state that the stream reads with. tracks_schema: the stream stops where the schema changes, so commits with
-    another schema are not refused.
+    read_state: the version with whose schema the stream reads. tracks_schema: whether the stream stops where the schema changes,
+    so that commits with another schema are not refused. changes: reads the changes of rows for a change feed; None for a stream
+    of added rows.
 
     Methods raise SchemaMismatchError, UnsupportedOperationError, UnsupportedTableFeatureError (commits.py), ChangeDataFeedError,
     LogFileNotFoundError, CorruptTableError.
@@ -48,8 +49,9 @@ class CommittedFiles:
         self._tracks_schema = tracks_schema
         self.changes = ChangeReader(store, read_state.config) if options.change_feed else None
 
-    def checked(self, file: LogFile) -> StreamCommit:
-        """Read a commit, and check that the stream can read its rows."""
+    def read_checked(self, file: LogFile) -> StreamCommit:
+        """Read a commit, and check that the stream can read its rows: their schema, the table's id, and, for a change feed, that
+        the commit recorded changes. Raises as the class says."""
         commit, read_state = self._log.read(file), self._read_state
         if self._tracks_schema:
             check_table(read_state.config, commit.protocol, commit.metadata, commit.version, read_state.root)
@@ -60,16 +62,16 @@ class CommittedFiles:
             check_feed(config, commit.version, read_state.root)
         return commit
 
-    def of(self, file: LogFile, next_commits: Sequence[LogFile]) -> VersionFiles:
+    def numbered(self, file: LogFile, next_commits: Sequence[LogFile]) -> VersionFiles:
         """The numbered files of a commit: the added files, or the changes of a change feed. next_commits: some commits after it,
         which may be read next."""
         if self.changes is None:
-            return self._added(file)
-        return self.changes.of(self.checked(file).file, next_commits)
+            return self._added_files(file)
+        return self.changes.read_changes(self.read_checked(file).file, next_commits)
 
-    def _added(self, file: LogFile) -> NumberedFiles:
+    def _added_files(self, file: LogFile) -> NumberedFiles:
         """The files that a commit added and that the stream reads."""
-        commit, rules = self.checked(file), self._options.rules
+        commit, rules = self.read_checked(file), self._options.rules
         check_rows_only_added(commit, rules, self._read_state.root)
         is_skipped = commit.removed_path is not None and rules.skip_change_commits
         return NumberedFiles(commit.files.slice(0, 0) if is_skipped else commit.files, self._choice)
@@ -77,12 +79,12 @@ class CommittedFiles:
     def added_between(self, portions: Portions) -> Iterator[pa.RecordBatch]:
         """The added files to read, in the order of the portions."""
         for file, first_index, stop in portions:
-            yield from self._added(file).batches(first_index, stop)
+            yield from self._added_files(file).batches(first_index, stop)
 
     def changed_between(self, changes: ChangeReader, portions: Portions) -> Iterator[pa.RecordBatch]:
-        """The changes to read: PLANNED_CHANGES."""
+        """The changes to read, in batches of PLANNED_CHANGES, in the order of the portions."""
         pruner = ChangePruner.of(self._read_state.config, self._options.predicate, self._options.scan.timezone)
         for number, (file, first_index, stop) in enumerate(portions):
             next_commits = [next_commit for next_commit, _, _ in portions[number + 1 : number + 1 + READ_AHEAD]]
-            commit = changes.of(self.checked(file).file, next_commits)
+            commit = changes.read_changes(self.read_checked(file).file, next_commits)
             yield from commit.batches(first_index, stop, pruner, self._options.exclude)

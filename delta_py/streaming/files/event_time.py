@@ -61,26 +61,25 @@ class EventTime:
     # ------------------------------------------------------------ order
 
     def files_of(self, snapshot: Snapshot, schema: pa.Schema, *, with_stats: bool) -> pa.Table:
-        """The files of a snapshot in this order: `schema`, LEAST and MOST (times as whole numbers), TIMELESS."""
-        keyed = pa.schema([*schema, (LEAST, pa.int64()), (MOST, pa.int64()), (TIMELESS, pa.bool_())])
-        return sorted_by((LEAST, "path"), self._batches(snapshot, keyed, with_stats), keyed)
+        """The files of a snapshot, ordered by their minimum time: the columns of `schema`, LEAST and MOST (the bounds of the
+        times as whole numbers), and TIMELESS. with_stats: whether `schema` has the statistics as text."""
+        schema_with_times = pa.schema([*schema, (LEAST, pa.int64()), (MOST, pa.int64()), (TIMELESS, pa.bool_())])
+        return sorted_by((LEAST, "path"), self._batches(snapshot, schema_with_times, with_stats), schema_with_times)
 
     def _batches(self, snapshot: Snapshot, schema: pa.Schema, with_stats: bool) -> Iterator[pa.RecordBatch]:
-        """The snapshot's files, with the bounds of their times as numbers. Unknown bounds include all times. timeless: the
-        file may have rows without a time.
-        """
+        """The snapshot's files, with the columns that files_of adds, in any order. Unknown bounds include all times."""
         for batch in snapshot.file_batches({self.path: self.data_type}, want_whole=with_stats):
             assert batch.stats is not None, "statistics of the column were asked for"
             minima = self._times_as_numbers(batch.stats.minimum.get(self.path), batch.files.num_rows, _BEFORE_ALL)
             maxima = self._times_as_numbers(batch.stats.maximum.get(self.path), batch.files.num_rows, _AFTER_ALL)
             nulls = batch.stats.null_count.get(self.path, pa.nulls(batch.files.num_rows, pa.int64()))
-            timeless = pc.fill_null(pc.greater(nulls, 0), True)
-            only_nulls = pc.fill_null(pc.equal(nulls, batch.stats.num_records), False)
+            may_have_nulls = pc.fill_null(pc.greater(nulls, 0), True)
+            has_only_nulls = pc.fill_null(pc.equal(nulls, batch.stats.num_records), False)
             # A file with only nulls has no times, so its range is empty.
-            minima = pc.if_else(only_nulls, pa.scalar(_AFTER_ALL, pa.int64()), minima)
-            maxima = pc.if_else(only_nulls, pa.scalar(_BEFORE_ALL, pa.int64()), maxima)
+            minima = pc.if_else(has_only_nulls, pa.scalar(_AFTER_ALL, pa.int64()), minima)
+            maxima = pc.if_else(has_only_nulls, pa.scalar(_BEFORE_ALL, pa.int64()), maxima)
             files = batch.files.select(schema.names[:-3])  # without LEAST, MOST and TIMELESS
-            yield pa.RecordBatch.from_arrays([*files.columns, minima, maxima, timeless], schema=schema)
+            yield pa.RecordBatch.from_arrays([*files.columns, minima, maxima, may_have_nulls], schema=schema)
 
     def _times_as_numbers(self, bounds: pa.Array | None, count: int, unknown: int) -> pa.Array:
         """Bounds as numbers; `unknown` for missing bounds and for times outside of the years 1 to 9999."""
@@ -93,14 +92,14 @@ class EventTime:
 
     def _time_as_number(self, time: datetime) -> int:
         """The number that stands for the time in files: days since 1970 for a date, microseconds otherwise."""
-        since = time - _EPOCH
-        return since.days if self.data_type == DATE else since // timedelta(microseconds=1)
+        duration = time - _EPOCH
+        return duration.days if self.data_type == DATE else duration // timedelta(microseconds=1)
 
     # ------------------------------------------------------------ batches
 
     def end_of_ties(self, files: pa.Table, index: int) -> int:
-        """The last index whose file begins with the same time: a batch that ended before it would have no rows
-        between its bounds."""
+        """The index of the last file with the same minimum time as the file at `index`. A batch that ends between such files
+        could have no rows, because the times at which it begins and ends may be equal."""
         # Binary search: the files are ordered by LEAST.
         least = files[LEAST]
         low, high = index, len(least) - 1
@@ -138,8 +137,8 @@ class EventTime:
         if is_last:
             if begin is None:
                 return None
-            timeless = IsNull(column)
-            return timeless if begin == _AFTER_ALL else Or((timeless, Comparison(">=", column, self._time_literal(begin))))
+            has_no_time = IsNull(column)
+            return has_no_time if begin == _AFTER_ALL else Or((has_no_time, Comparison(">=", column, self._time_literal(begin))))
         assert end is not None, "files of unknown times are in one batch, which ends before a known one or is the last"
         to_end = Not(IsNull(column)) if end == _AFTER_ALL else Comparison("<", column, self._time_literal(end))
         return to_end if begin is None else And((Comparison(">=", column, self._time_literal(begin)), to_end))

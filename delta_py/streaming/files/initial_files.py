@@ -23,8 +23,11 @@ _SPELLING = "path_text"
 
 
 class InitialFiles:
-    """The files of the table at the version where a stream begins. event_time: the column whose times order the files; None to
-    order them by age. _sorted: the version and its ordered files, until the stream has read them."""
+    """The files of the table at the version where a stream begins, in the order in which the stream reads them.
+
+    choice: which of the files the stream reads. event_time: the column whose times order the files; None to order them by age.
+    _sorted: the version and its ordered files, until the stream has read them.
+    """
 
     def __init__(self, log: StreamLog, choice: FileChoice, event_time: EventTime | None) -> None:
         self._log, self._choice, self._event_time = log, choice, event_time
@@ -40,18 +43,18 @@ class InitialFiles:
 
         Raises LogFileNotFoundError (DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE)."""
         if self._sorted is None or self._sorted[0] != version:
-            self._sorted = version, self._ordered(self._log.state_at(version))
+            self._sorted = version, self._sort_files(self._log.state_at(version))
         return self._sorted[1]
 
     def numbered(self, version: int) -> NumberedFiles:
         """The ordered files of a version with their indexes."""
         return NumberedFiles(self.files_at(version), self._choice)
 
-    def forget(self) -> None:
+    def release(self) -> None:
         """Release the files, because the stream has read them."""
         self._sorted = None
 
-    def _ordered(self, snapshot: Snapshot) -> pa.Table:
+    def _sort_files(self, snapshot: Snapshot) -> pa.Table:
         """The snapshot's files in the order in which the stream reads them: by event time, or by age."""
         with_stats = self._choice.needs_stats
         if self._event_time is not None:
@@ -61,14 +64,15 @@ class InitialFiles:
         return sorted_by(("modification_time", _SPELLING), batches, schema).select(self._schema.names)
 
     def end_of_ties(self, version: int, index: int | None) -> int | None:
-        """Where a batch that takes the file at `index` may end, by EventTime's rule; None if it takes all remaining files."""
+        """The index of the file after which a batch that takes the file at `index` may end: the last file with the same minimum
+        time. None if the batch takes all remaining files. index: None if it takes them anyway."""
         assert self._event_time is not None
         files = self.files_at(version)
         # Without an index all files were taken; the index of the last file means the same.
         last_index = None if index is None else self._event_time.end_of_ties(files, index)
         return None if last_index == files.num_rows - 1 else last_index
 
-    def between(self, start: StreamOffset, end: StreamOffset) -> tuple[list[pa.RecordBatch], Expression | None]:
+    def files_of_batch(self, start: StreamOffset, end: StreamOffset) -> tuple[list[pa.RecordBatch], Expression | None]:
         """The files that a batch reads, and which of their rows belong to it (None: all). start: initial, exclusive."""
         files, first_index = self.files_at(start.version), start.next_index
         stop = end.next_index if end.is_initial else files.num_rows

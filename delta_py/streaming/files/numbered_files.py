@@ -22,7 +22,8 @@ _PLACE = "place"
 
 
 class VersionFiles(Protocol):
-    """The numbered files of one version. is_whole: they belong into one batch."""
+    """The files that a stream reads of one version, each with its index: the initial files, the added files of a commit, or the
+    changes of a commit. is_whole: whether all of them must be in one batch."""
 
     @property
     def is_whole(self) -> bool: ...

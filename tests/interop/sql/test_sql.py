@@ -294,7 +294,7 @@ def _definition(table: PlainTable) -> tuple[Any, ...]:
     metadata, properties = table.metadata, dict(table.metadata.configuration)
     for name in ("delta.columnMapping.maxColumnId", "delta.requireCheckpointProtectionBeforeVersion"):
         properties.pop(name, None)
-    schema = column_mapping.strip(table.struct_type)
+    schema = column_mapping.without_column_mapping(table.struct_type)
     return schema, metadata.partition_columns, metadata.description, properties, table.protocol
 
 
@@ -392,7 +392,7 @@ def test_tables_like_others_are_delta_spark_s(spark: SparkSession, tables: dict[
         properties = dict(table.metadata.configuration)
         del properties["delta.columnMapping.maxColumnId"]
         commits = [one["operation"] for one in table.history().to_pylist()]
-        schema = column_mapping.strip(table.struct_type)
+        schema = column_mapping.without_column_mapping(table.struct_type)
         results.append((schema, properties, table.metadata.partition_columns, table.protocol, commits, table.to_arrow().num_rows))
     assert results[0] == results[1]
 

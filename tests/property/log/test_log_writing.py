@@ -124,7 +124,7 @@ def tombstones(table: TableBuilder, version: int, now_ms: int) -> set[Any]:
     reader = Snapshot.load(table.store)._log._open(load_segment(table.store, version))[1]
     assert reader is not None
     keys = set()
-    for part in [*reader.top, *reader.sidecars]:
+    for part in [*reader.top_parts, *reader.sidecars]:
         assert isinstance(part, checkpoint_state.ParquetPart)
         for columns in checkpoint_rows.removes_of_part(part):
             for path, descriptor, time in zip(

@@ -112,7 +112,7 @@ def test_statistics_from_the_footer_are_those_of_the_rows(column: tuple[DataType
             parquet.write_batch(batch)
             by_rows.update(batch)
             by_footer.update(batch)
-    by_footer.take_footer(footer[0])
+    by_footer.add_footer_bounds(footer[0])
     assert by_footer.to_json() == by_rows.to_json()
 
 

@@ -72,7 +72,7 @@ def test_assigned_schemas_translate_to_the_same_shape(schema: StructType, mode: 
     assert [f.name for f in all_fields(physical)] == [f.metadata[column_mapping.PHYSICAL_NAME] for f in all_fields(assigned)]
     for (logical, _), (path, _) in zip(leaves(assigned), leaves(physical), strict=True):
         assert column_mapping.physical_path(assigned, logical, mode) == path
-    assert column_mapping.strip(assigned) == schema
+    assert column_mapping.without_column_mapping(assigned) == schema
     assert parse_schema(schema_to_json(assigned)) == assigned
 
 

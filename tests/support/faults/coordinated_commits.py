@@ -22,7 +22,7 @@ import pytest
 
 from delta_py import DeltaTable
 from delta_py.commit import committer
-from delta_py.commit.attempts import Attempts, RetryPolicy, winning_commit
+from delta_py.commit.attempts import Attempts, RetryPolicy, read_winning_commit
 from delta_py.commit.prepared import PreparedCommit, ReadSet, WinningCommit
 from delta_py.coordinator import open_coordinator
 from delta_py.coordinator.ledger import RatificationUnknownError
@@ -298,7 +298,7 @@ class CoordinatedModel:
         published = {key for key in run.objects if key.startswith(f"{LOG_DIRECTORY}/") and key.endswith(".json")}
         staged = {key for key in published if key.startswith(STAGED_DIRECTORY)}
         assert published - staged == {f"{LOG_DIRECTORY}/{commit_file_name(version)}" for version in range(newest + 1)}
-        commits = [winning_commit(store, version) for version in range(newest + 1)]
+        commits = [read_winning_commit(store, version) for version in range(newest + 1)]
         assert all(run.objects[f"{LOG_DIRECTORY}/{commit_file_name(v)}"][0] == data for v, data in run.seen.items())
         versions: dict[str | None, int] = {}
         for commit in commits[1:]:

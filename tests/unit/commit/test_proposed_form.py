@@ -22,7 +22,8 @@ def test_partition_reads_round_trip_as_json_or_cover_any_file() -> None:
     data = reads_to_json(ReadSet(may_match=partitions.may_match, partitions=(partitions,)))
     adds = [AddFile("f", {"p": text}, 1, 1) for text in ("01", "2", None)]
     read = reads_from_json(data, MemoryStore(), config_of(LONG))
-    assert read.may_match is not None and read.may_match(adds) == [True, False, True] and read.described == [str(partitions)]
+    assert read.may_match is not None and read.may_match(adds) == [True, False, True]
+    assert read.row_descriptions == [str(partitions)]
     assert reads_to_json(read) == data
     narrow = reads_from_json(data, MemoryStore(), config_of(PrimitiveType("integer")))
     assert narrow.may_match is not None and narrow.may_match(adds) == [True] * 3

@@ -314,7 +314,7 @@ def test_retries_read_files_and_commits_of_others_only_once(
         return call()
 
     files, commits = list[str](), list[int]()
-    read_files, winning_commit = added_rows.read_files, group.winning_commit
+    read_files, read_winning_commit = added_rows.read_files, group.read_winning_commit
     with DeltaTransaction(url) as tx:
         tx.delete(str(a), "id = 2")
         tx.append(str(b), rows(11))
@@ -324,7 +324,9 @@ def test_retries_read_files_and_commits_of_others_only_once(
                 added_rows, "read_files", lambda state, each: files.extend(file.path for file in each) or read_files(state, each)
             )
             patch.setattr(
-                group, "winning_commit", lambda store, version: commits.append(version) or winning_commit(store, version)
+                group,
+                "read_winning_commit",
+                lambda store, version: commits.append(version) or read_winning_commit(store, version),
             )
             patch.setitem(open_coordinator._open, url, FaultyLedger(inner, run))
             tx.commit()

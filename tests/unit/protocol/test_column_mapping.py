@@ -85,7 +85,7 @@ def test_two_columns_with_one_physical_name_are_an_error() -> None:
 
 
 def test_assign_gives_ids_and_names_at_every_depth() -> None:
-    bare = column_mapping.strip(NESTED)
+    bare = column_mapping.without_column_mapping(NESTED)
     assert column_mapping.max_column_id(bare) == 0
     assigned, last = column_mapping.assign(bare, lambda f: f"col-{f.name}", Properties({}))
     assert last == column_mapping.max_column_id(assigned) == 7
@@ -105,7 +105,7 @@ def test_assign_keeps_existing_ids_and_never_repeats_one() -> None:
 
 
 def test_strip_removes_the_mapping_and_nothing_else() -> None:
-    bare = column_mapping.strip(NESTED)
+    bare = column_mapping.without_column_mapping(NESTED)
     assert bare.names == NESTED.names
     assert bare.fields[0].metadata == {"comment": "kept"}
     assert bare.fields[2].data_type == ArrayType(StructType((StructField("y", LONG, False),)), False)

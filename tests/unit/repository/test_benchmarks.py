@@ -52,7 +52,7 @@ def test_log_table_may_have_its_checkpoint_in_parts(sidecars: bool, stats_struct
     checkpoint = load_segment(store, 0).checkpoint
     assert checkpoint is not None
     reader = open_checkpoint(store, checkpoint, CommitReader(store))
-    assert len(reader.sidecars if sidecars else reader.top) == 3
+    assert len(reader.sidecars if sidecars else reader.top_parts) == 3
     assert reader.names_each_file_once, "_last_checkpoint should say how many files there are"
     assert table.files().num_rows == 1_000 + 20 * make_log_table.ADDS_PER_COMMIT
     assert table.scan(filter="id = 500500").report.files_kept == 1
