@@ -80,10 +80,10 @@ def _given_up_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def _conflicts_overlooked(patch: pytest.MonkeyPatch) -> None:
-    def follow(self: Attempts, prepared: Any, winners: Any, new_paths: Any) -> Any:
+    def rebase_on(self: Attempts, prepared: Any, winners: Any, new_paths: Any) -> Any:
         return replace(prepared, version=winners[-1].version + 1)
 
-    patch.setattr(Attempts, "follow", follow)
+    patch.setattr(Attempts, "rebase_on", rebase_on)
 
 
 def _acknowledged_first(patch: pytest.MonkeyPatch) -> None:
