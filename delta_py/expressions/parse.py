@@ -45,13 +45,15 @@ def parse_named(
     condition: bool = False,
     session_timezone: str = "UTC",
 ) -> Expression:
-    """The text as an expression, or with `condition` as a condition, if its names are not those of the rows' columns.
+    """The text as an expression whose names are not yet columns of the rows, for example `t.id` in MERGE.
 
-    column: maps a name as it is written to a column of `rows`, or raises an error. names: all columns that can be written by
-    their name alone: such a name is never read as a word like current_date. Raises as parse_predicate.
+    names: all columns that can be written by their name alone; such a name is never read as a word like current_date.
+    rows: the schema of the rows. column: maps a name in the text to a column of `rows`, or raises an error. condition: whether
+    the text must be a condition. Raises as parse_predicate.
     """
 
     def fold(part: Expression) -> Expression:
+        """Resolves a part, which replaces constant operations by their values."""
         return resolve(transform_columns(part, column), rows, session_timezone).expression
 
     resolve_tree = resolve_condition if condition else resolve

@@ -2,7 +2,8 @@
 
     SPECIAL_CALLS["nvl2"].resolve(resolution, "nvl2", arguments)
 
-In: a Resolution, the call's name in lower case, its arguments as nodes. Out: a node.
+Each rule here has the parameters of SpecialCall.resolve. In: a Resolution, the call's name in lower case, and its arguments as
+nodes, whose number was checked. Out: a node. A rule may ignore the name, because only some rules serve several names.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def _call_with_common_type(resolution: Resolution, name: str, arguments: Sequenc
     common = coercion.common_type_of_all(argument.data_type for argument in arguments)
     if common is None:
         raise mismatch(name, *(argument.data_type for argument in arguments))
-    return call_node(name, common, tuple(_cast_if_needed(resolution, argument, common) for argument in arguments))
+    return call_node(name, common, tuple(_cast_with_late_error(resolution, argument, common) for argument in arguments))
 
 
 def null_check(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
@@ -77,7 +78,7 @@ def position(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
 
 
 def equal_to_any(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
-    """IN with options that are not constants: all are compared in their common type."""
+    """IN with options that are not constants: an OR of comparisons, all in the common type of the operand and the options."""
     operand, *options = arguments
     common = coercion.common_type_of_all([operand.data_type, *(option.data_type for option in options)])
     if common is None:
@@ -97,19 +98,22 @@ def cases(resolution: Resolution, name: str, arguments: Sequence[Node]) -> Node:
     common = coercion.common_type_of_all(value.data_type for value in values)
     if common is None:
         raise mismatch(name, *(value.data_type for value in values))
-    are_conditions = [position < 2 * branch_count and position % 2 == 0 for position in range(len(arguments))]
-    parts = [_cast_if_needed(resolution, a, BOOLEAN if c else common) for a, c in zip(arguments, are_conditions, strict=True)]
+    parts = []
+    for position, argument in enumerate(arguments):
+        is_condition_argument = position < 2 * branch_count and position % 2 == 0
+        parts.append(_cast_with_late_error(resolution, argument, BOOLEAN if is_condition_argument else common))
     return call_node(name, common, tuple(parts))
 
 
-def _cast_if_needed(resolution: Resolution, node: Node, target: DataType) -> Node:
-    """A cast of a value that a conditional may never evaluate: a constant that cannot be cast is an error only when a row needs
-    it."""
+def _cast_with_late_error(resolution: Resolution, node: Node, target: DataType) -> Node:
+    """A cast of an argument that a conditional evaluates only for some rows. A constant that cannot be cast is no error now, but
+    when a row needs the constant."""
     return resolution.cast(node, target, explicit=True)
 
 
 def element(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
-    """A part of a value, by its position, key or field: a field of a column is a column itself."""
+    """value[key]: an element of an array, the value of a map's key, or a field of a struct. A field of a column becomes a column,
+    so that statistics of nested columns can be used."""
     if len(arguments) != 2 or not isinstance(arguments[0].data_type, StructType):
         return resolution.function(name, arguments)
     struct, field = arguments
@@ -201,7 +205,10 @@ def sum_or_difference(resolution: Resolution, name: str, arguments: list[Node]) 
 
 @dataclass(frozen=True, slots=True)
 class SpecialCall:
-    """How to resolve calls of a name that is not a plain function. max_arguments: None for any number."""
+    """How to resolve calls of a name that is not a plain function.
+
+    resolve: (resolution, name in lower case, arguments) -> the call as a node. max_arguments: None for any number.
+    """
 
     resolve: Callable[[Resolution, str, list[Node]], Node]
     min_arguments: int = 0
