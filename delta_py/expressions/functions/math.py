@@ -36,11 +36,12 @@ from delta_py.types.schema import DOUBLE, INTEGER, LONG, DataType, DecimalType, 
 
 
 def _double_function(kernel: Callable[[Any], Any], *, null_from: float | None = None, increasing: bool = False) -> Function:
-    """A function of one double. null_from: arguments that are not above it give null (logarithms)."""
+    """A function of one double. kernel: works on an array of numpy. null_from: this number and all below it give null, as in
+    logarithms; None for no limit."""
 
     def run(arguments: list[Any], result: DataType) -> Any:
         values = arguments[0]
-        numbers = values.fill_null(1.0).to_numpy(zero_copy_only=False)
+        numbers = values.fill_null(1.0).to_numpy(zero_copy_only=False)  # any number does: nulls are restored below
         with np.errstate(all="ignore"):
             results = with_validity_of(pa.array(np.asarray(kernel(numbers), np.float64), from_pandas=False), values)
         return results if null_from is None else pc.if_else(pc.less_equal(values, null_from), None, results)
@@ -268,6 +269,7 @@ MATH: dict[str, Function] = {
     "asin": _double_function(np.arcsin),
     "acos": _double_function(np.arccos),
     "atan": _double_function(np.arctan),
+    # Adding 0.0 makes 0.0 of -0.0, as Spark does.
     "atan2": _two_doubles_function(lambda y, x: np.arctan2(y + 0.0, x + 0.0)),
     "hypot": _two_doubles_function(np.hypot),
     "&": Function(_bitwise_signature, lambda arguments, result: pc.bit_wise_and(*arguments)),

@@ -48,7 +48,7 @@ def _change_case(values: Any, *, upper: bool) -> Any:
     such as ß, and for the last sigma of a word.
     """
     kernel = pc.utf8_upper if upper else pc.utf8_lower
-    if pc.all(pc.string_is_ascii(values)).as_py() in (True, None):
+    if pc.all(pc.string_is_ascii(values)).as_py() in (True, None):  # None: all values are null
         return (pc.ascii_upper if upper else pc.ascii_lower)(values)
     is_special = pc.match_substring_regex(values, _special_pattern(upper))
     if not pc.any(is_special).as_py():

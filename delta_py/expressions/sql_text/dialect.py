@@ -128,9 +128,12 @@ def _reason_of(error: TokenError) -> str:
 
 def _as_spark_tokens(sql: str, tokens: list[Token], *, of_expression: bool = True) -> list[Token]:
     """The tokens with literals as Spark reads them: escapes in texts are resolved, adjacent texts of an expression joined,
-    numbers keep their suffixes as written. Raises ExpressionError for errors that sqlglot ignores and Spark does not."""
+    numbers keep their suffixes as written. of_expression: whether `sql` is one expression; otherwise it is a statement.
+
+    Raises ExpressionError for errors that sqlglot ignores and Spark does not.
+    """
     result: list[Token] = []
-    end = 0  # of the text before the next token
+    end = 0  # the position in `sql` after the last token
     for token in tokens:
         if token.start < end:  # a part of the literal before, which sqlglot reads as more than one token
             if token.end >= end:
@@ -162,7 +165,7 @@ def _text_token(sql: str, token: Token) -> tuple[Token, int]:
     literal = literals.TEXT.match(sql, token.start)
     if literal is None:
         raise not_an_expression(sql, f"the text at character {token.start + 1} cannot be read")
-    return _token_like(token, TokenType.STRING, literals.text(sql, literal.group()), literal.end()), literal.end()
+    return _token_like(token, TokenType.STRING, literals.parse_text(sql, literal.group()), literal.end()), literal.end()
 
 
 def _number_at(sql: str, position: int) -> re.Match[str] | None:
@@ -228,8 +231,13 @@ _CASE: dict[str, Callable[[Any], Any]] = {"CASE": lambda self: self._case()}
 
 
 class _Parser(SparkParser):
-    """sqlglot's parser for Spark with the grammar that the module describes. Methods named `_parse_...` replace methods of
-    sqlglot, which calls them. Empty tables remove what Spark's expressions do not have."""
+    """sqlglot's parser for Spark with the grammar that the module describes.
+
+    Each method reads the part of the grammar that its name says, from the current token on, and returns the part's node. Methods
+    named `_parse_...` replace methods of sqlglot, which calls them. `_match` and similar methods of sqlglot consume the current
+    token if it is of the given kind; `_prev`, `_curr` and `_next` are the tokens before, at and after the current position.
+    Empty tables remove what Spark's expressions do not have.
+    """
 
     STRICT_CAST = True
     FUNCTIONS = _NOTHING
