@@ -57,9 +57,9 @@ def _read_all(source: pa.NativeFile, size_bytes: int, count_rows: Callable[[int,
         for number in range(parquet.num_row_groups):
             group = parquet.metadata.row_group(number)
             # A dictionary may take all bytes of the group, and contain a single value that all rows share.
-            rows = sizer.start(group.num_rows, group.total_byte_size, group.total_byte_size)
+            rows = sizer.start_range(group.num_rows, group.total_byte_size, group.total_byte_size)
             for batch in parquet.reader.iter_batches(rows, row_groups=[number], use_threads=False):
-                sizer.follow(batch)
+                sizer.split_batch(batch)  # only sets the size of the next batch: the pieces are not needed
                 parquet.reader.set_batch_size(sizer.rows)
                 rows_read += batch.num_rows
                 if count_rows is not None:

@@ -40,9 +40,10 @@ Convert: TypeAlias = Callable[[pa.Array], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A value of the table and its field in the file. source: None if the file lacks it.
+    """A column of the table, or a value inside of it, and its field in the file.
 
-    parts: the fields of a struct, the element of an array, the key and value of a map.
+    path: the dotted name, for errors. data_type: in the table. source: None if the file lacks the field. parts: the matches of
+    the fields of a struct, the element of an array, or the key and value of a map.
     """
 
     path: str
@@ -89,7 +90,7 @@ def _find_field(path: str, physical: StructField, siblings: SiblingFields, by_id
     """The field's counterpart in the file: by id if the field has one and by_id is set; else by exact name; else by name ignoring
     case. None if the file lacks it."""
     field_id = physical.metadata.get(COLUMN_ID) if by_id else None
-    return _single_candidate(path, siblings.named(physical.name) if field_id is None else siblings.with_id(field_id))
+    return _single_candidate(path, siblings.with_name(physical.name) if field_id is None else siblings.with_id(field_id))
 
 
 def _single_candidate(path: str, candidates: Sequence[FileField]) -> FileField | None:
@@ -138,8 +139,8 @@ def needed_leaves(match: Match, schema: FileSchema) -> set[int]:
     if match.source is None:
         return set()
     if not match.parts:
-        # A struct without fields needs no leaf of its own. Any other value without parts is a leaf, or a variant, whose leaves
-        # are all needed.
+        # Any leaf shows where a struct without fields is null: the last line adds the cheapest. All other values without parts
+        # are leaves, or variants, whose leaves are all needed.
         leaves = set() if isinstance(match.data_type, StructType) else set(match.source.leaves)
     else:
         leaves = set().union(*(needed_leaves(part, schema) for part in match.parts))
@@ -155,7 +156,7 @@ def needed_leaves(match: Match, schema: FileSchema) -> set[int]:
 
 @dataclass(frozen=True, slots=True)
 class FileContext:
-    """Facts about a file that the conversion needs besides types. selected: all leaf columns that are decoded."""
+    """Facts about a file that the conversion needs in addition to the types. selected: all leaf columns that are decoded."""
 
     schema: FileSchema
     calendar: LegacyCalendar
@@ -243,7 +244,7 @@ def _list_converter(match: Match, arrow: pa.DataType, target: pa.DataType, conte
 
     def convert(array: pa.ListArray) -> pa.Array:
         offsets, values = list_parts(array)
-        return _list_or_map(target, array, offsets, apply(element, values))
+        return _make_list_or_map(target, array, offsets, apply(element, values))
 
     return convert
 
@@ -260,7 +261,7 @@ def _map_converter(match: Match, arrow: pa.MapType, target: pa.MapType, context:
         offsets, entries = list_parts(array)
         children = [apply(key, entries.field(0)), apply(value, entries.field(1))]
         pairs = pa.Array.from_buffers(entry_type, len(entries), [None], 0, children=children)
-        return _list_or_map(target, array, offsets, pairs)
+        return _make_list_or_map(target, array, offsets, pairs)
 
     return convert
 
@@ -276,7 +277,7 @@ def apply(convert: Convert | None, array: pa.Array) -> pa.Array:
     return array if convert is None else convert(array)
 
 
-def _list_or_map(target: pa.DataType, array: pa.Array, offsets: Ndarray, values: pa.Array) -> pa.Array:
+def _make_list_or_map(target: pa.DataType, array: pa.Array, offsets: Ndarray, values: pa.Array) -> pa.Array:
     """A list or map array of the target type, with the nulls of `array`. offsets: into `values`, from 0."""
     buffers = [validity(array), pa.py_buffer(np.ascontiguousarray(offsets))]
     return pa.Array.from_buffers(target, len(array), buffers, array.null_count, children=[values])
