@@ -68,7 +68,7 @@ def partition_text(value: Any) -> str:
         case date():
             return value.isoformat()
         case bytes():
-            return value.decode("unicode_escape", "backslashreplace")
+            return value.decode("unicode_escape", "backslashreplace")  # as deltalake encodes bytes
         case _:
             raise ValueError(
                 f"A partition cannot have the value {value!r} of type {type(value).__name__}. Could not encode partition "
