@@ -23,11 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import DeltaError, ExpressionError
-from delta_py.expressions.clock import at_time
+from delta_py.expressions.clock import replace_clock_functions
 from delta_py.expressions.coercion import is_fractional
 from delta_py.expressions.functions.function_table import FUNCTIONS, call_values
 from delta_py.expressions.functions.like import match_like
-from delta_py.expressions.functions.text_growth import MOST_BYTES, growth_limit, in_each_row
+from delta_py.expressions.functions.text_growth import MOST_BYTES, growth_limit, repeat_in_rows
 from delta_py.expressions.nodes import Node, cases_of, literal_scalar
 from delta_py.expressions.resolve import resolve
 from delta_py.expressions.tree import (
@@ -70,12 +70,12 @@ def evaluate(
     """One value per row: an Array for a RecordBatch, a ChunkedArray for a Table.
 
     now: the value of current_timestamp(), with dates and wall clocks in time_zone; without it such an expression is refused.
-    For many batches of one write, call clock.at_time once instead: then the prepared expression is cached.
+    For many batches of one write, call clock.replace_clock_functions once instead: then the prepared expression is cached.
     Raises SchemaMismatchError for a column that the batch lacks, ExpressionError for expressions that cannot be evaluated, and
     for values that ANSI SQL refuses (ARITHMETIC_OVERFLOW, DIVIDE_BY_ZERO, CAST_INVALID_INPUT, ...).
     """
     if now is not None:
-        expression = at_time(expression, now, time_zone)
+        expression = replace_clock_functions(expression, now, time_zone)
     plan = _plan_for(expression, batch.schema)
     if isinstance(batch, pa.Table):
         chunks = [plan.evaluate_batch(part) for part in batch.to_batches()]
@@ -96,7 +96,7 @@ def _is_evaluable(node: Node) -> bool:
     """Whether each function in the expression can be computed here."""
     if isinstance(node.expression, Call):
         function = FUNCTIONS.get(node.expression.name)  # None for conditionals, which _Plan evaluates itself
-        # A function without `run` is known only by its types: the functions of the clock, before clock.at_time replaces them.
+        # A function without `run` is known only by its types: a function of the clock that was not yet replaced by its value.
         if function is not None and function.run is None:
             return False
     return all(_is_evaluable(child) for child in node.children)
@@ -387,7 +387,7 @@ def _column(path: tuple[str, ...], data_type: DataType, batch: pa.RecordBatch) -
 
 def _to_array(value: Any, row_count: int) -> Any:
     """An Array with a value for each row; a Scalar is repeated."""
-    return in_each_row(value, row_count) if isinstance(value, pa.Scalar) else value
+    return repeat_in_rows(value, row_count) if isinstance(value, pa.Scalar) else value
 
 
 def _call_on_arrays(run: Callable[..., Any], arguments: list[Any]) -> Any:

@@ -69,11 +69,11 @@ def literal_node(literal: Literal) -> Node:
     return Node(literal, literal.data_type)
 
 
-def null_test(child: Node) -> Node:
+def null_test_node(child: Node) -> Node:
     return Node(IsNull(child.expression), BOOLEAN, (child,), child.can_fail)
 
 
-def negated(child: Node) -> Node:
+def not_node(child: Node) -> Node:
     return Node(Not(child.expression), BOOLEAN, (child,), child.can_fail)
 
 
@@ -129,7 +129,7 @@ def literal_array(literals: Sequence[Literal], data_type: DataType) -> Any:
         ) from error
 
 
-def compute(node: Node) -> Any:
+def compute_constant(node: Node) -> Any:
     """The value of a cast or call whose children are literals, in the form of Literal.value.
 
     Raises ExpressionError if there is no value. Raises it too if functions produce much text: a long text is better computed for

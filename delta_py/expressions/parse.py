@@ -40,7 +40,7 @@ def parse_named(
     sql: str,
     names: StructType,
     rows: StructType,
-    column: Callable[[Path], Expression],
+    find_column: Callable[[Path], Expression],
     *,
     condition: bool = False,
     session_timezone: str = "UTC",
@@ -48,17 +48,17 @@ def parse_named(
     """The text as an expression whose names are not yet columns of the rows, for example `t.id` in MERGE.
 
     names: all columns that can be written by their name alone; such a name is never read as a word like current_date.
-    rows: the schema of the rows. column: maps a name in the text to a column of `rows`, or raises an error. condition: whether
-    the text must be a condition. Raises as parse_predicate.
+    rows: the schema of the rows. find_column: maps a name in the text to a column of `rows`, or raises an error.
+    condition: whether the text must be a condition. Raises as parse_predicate.
     """
 
     def fold(part: Expression) -> Expression:
         """Resolves a part, which replaces constant operations by their values."""
-        return resolve(transform_columns(part, column), rows, session_timezone).expression
+        return resolve(transform_columns(part, find_column), rows, session_timezone).expression
 
     resolve_tree = resolve_condition if condition else resolve
     tree = _parse_tree(sql, names, fold)
-    return resolve_tree(transform_columns(tree, column), rows, session_timezone).expression
+    return resolve_tree(transform_columns(tree, find_column), rows, session_timezone).expression
 
 
 def type_of(expression: Expression, schema: StructType) -> DataType:

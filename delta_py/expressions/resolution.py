@@ -23,7 +23,7 @@ from delta_py.expressions.nodes import (
     Node,
     call_node,
     cast_node,
-    compute,
+    compute_constant,
     constant_value,
     is_constant,
     literal_array,
@@ -78,7 +78,7 @@ class Resolution:
             raise not_supported(f"Column {'.'.join(path)} with a collation", "Its texts are not ordered by their bytes.")
         return Node(Column(tuple(f.name for f in fields)), fields[-1].data_type)
 
-    def condition(self, node: Node, what: str) -> Node:
+    def to_condition(self, node: Node, what: str) -> Node:
         """The node as a boolean: text is cast, as in Spark. what: names the condition in the error for another type."""
         if node.data_type == BOOLEAN:
             return node
@@ -134,7 +134,7 @@ class Resolution:
         if not children or not all(is_constant(child) for child in children) or not is_atomic(node.data_type):
             return node
         try:
-            value = compute(node)
+            value = compute_constant(node)
         except ExpressionError:
             if strict:
                 raise
@@ -180,7 +180,7 @@ class Resolution:
             return literal_node(_pad_literal(text.expression, length))
         text_length = self._char_length(text)
         if text_length is not None and text_length < length:
-            return self.function("rpad", [text, literal_node(Literal(length, INTEGER)), literal_node(Literal(" ", STRING))])
+            return self.call_function("rpad", [text, literal_node(Literal(length, INTEGER)), literal_node(Literal(" ", STRING))])
         return text
 
     def _char_length(self, node: Node) -> int | None:
@@ -226,7 +226,7 @@ class Resolution:
 
     # ------------------------------------------------------------ functions
 
-    def function(self, name: str, arguments: Sequence[Node]) -> Node:
+    def call_function(self, name: str, arguments: Sequence[Node]) -> Node:
         """A call of a plain function, with its arguments cast to the function's types. Constants are computed."""
         function = FUNCTIONS[name]
         signature = function.signature(name, [operand_of(argument) for argument in arguments])
@@ -234,7 +234,7 @@ class Resolution:
             if position < len(arguments) and not is_constant(arguments[position]):
                 raise not_supported(f"{name} with an argument {position + 1} that is not a constant", "Give it a constant.")
         children = tuple(self.cast(a, t) for a, t in zip(arguments, signature.arguments, strict=True))
-        if function.run is None:  # a function of the clock, which clock.at_time replaces later
+        if function.run is None:  # a function of the clock, which clock.replace_clock_functions replaces later
             return call_node(name, signature.result, children)
         if not self.in_utc:
             return self.fold_constants(self._zoned_call(name, signature.result, children))

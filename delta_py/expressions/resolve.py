@@ -13,7 +13,7 @@ from delta_py.errors import ExpressionError
 from delta_py.expressions.evaluation_errors import not_supported, wrong_argument_count
 from delta_py.expressions.functions.function_table import ALIASES, FUNCTIONS
 from delta_py.expressions.functions.like import check_pattern
-from delta_py.expressions.nodes import Node, literal_node, null_test
+from delta_py.expressions.nodes import Node, literal_node, null_test_node
 from delta_py.expressions.resolution import Resolution
 from delta_py.expressions.special_calls import GRAMMAR_NAMES, SPECIAL_CALLS
 from delta_py.expressions.tree import And, Call, Cast, Column, Comparison, Expression, In, IsNull, Literal, Not, Or, StringMatch
@@ -39,7 +39,7 @@ def resolve_condition(expression: Expression, schema: StructType, session_timezo
     """The tree of a condition with all types decided: its value is true, false or null. Raises as resolve, also for a tree of
     another type."""
     node = resolve(expression, schema, session_timezone)
-    return Resolution(schema, session_timezone).condition(node, "A predicate")
+    return Resolution(schema, session_timezone).to_condition(node, "A predicate")
 
 
 def resolve_cast(expression: Expression, schema: StructType, target: DataType, session_timezone: str = "UTC") -> Node:
@@ -76,14 +76,14 @@ class _Resolver:
             case In(operand, options):
                 return self._resolution.compare_with_options(self.resolve_node(operand), options)
             case IsNull(operand):
-                return null_test(self.resolve_node(operand))
+                return null_test_node(self.resolve_node(operand))
             case StringMatch(kind, operand, pattern):
                 check_pattern(kind, pattern)
                 simple_operand = self._resolution.require_simple_type(kind, self.resolve_node(operand), STRING)
                 text = self._resolution.cast(simple_operand, STRING)
                 return Node(StringMatch(kind, text.expression, pattern), BOOLEAN, (text,), text.can_fail)
             case Not(operand):
-                child = self._resolution.condition(self.resolve_node(operand), "NOT")
+                child = self._resolution.to_condition(self.resolve_node(operand), "NOT")
                 return Node(Not(child.expression), BOOLEAN, (child,), child.can_fail)
             case And(operands) | Or(operands):
                 return self._and_or(expression, operands)
@@ -95,7 +95,7 @@ class _Resolver:
     def _and_or(self, expression: And | Or, operands: tuple[Expression, ...]) -> Node:
         """AND or OR of conditions; the condition itself if there is only one."""
         name = "AND" if isinstance(expression, And) else "OR"
-        children = tuple(self._resolution.condition(self.resolve_node(operand), name) for operand in operands)
+        children = tuple(self._resolution.to_condition(self.resolve_node(operand), name) for operand in operands)
         if len(children) == 1:
             return children[0]
         parts = tuple(child.expression for child in children)
@@ -109,7 +109,7 @@ class _Resolver:
         if rule is None:
             if name not in FUNCTIONS:
                 raise _unknown_function(name)
-            return self._resolution.function(name, arguments)
+            return self._resolution.call_function(name, arguments)
         if len(arguments) < rule.min_arguments or (rule.max_arguments is not None and len(arguments) > rule.max_arguments):
             is_exact = rule.min_arguments == rule.max_arguments
             expected = str(rule.min_arguments) if is_exact else f"{rule.min_arguments} or more"

@@ -15,7 +15,16 @@ from delta_py.expressions import coercion
 from delta_py.expressions.evaluation_errors import mismatch, not_supported
 from delta_py.expressions.functions.function_types import same_type
 from delta_py.expressions.functions.like import check_pattern
-from delta_py.expressions.nodes import Node, call_node, constant_value, is_constant, literal_node, negated, null_test, operand_of
+from delta_py.expressions.nodes import (
+    Node,
+    call_node,
+    constant_value,
+    is_constant,
+    literal_node,
+    not_node,
+    null_test_node,
+    operand_of,
+)
 from delta_py.expressions.resolution import Resolution
 from delta_py.expressions.tree import Column, Literal, Or, StringMatch
 from delta_py.expressions.value_casts import cast_can_fail, check_cast, nested_pairs
@@ -44,13 +53,13 @@ def _call_with_common_type(resolution: Resolution, name: str, arguments: Sequenc
 
 def null_check(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
     """isnull and isnotnull."""
-    is_null = null_test(arguments[0])
-    return is_null if name == "isnull" else negated(is_null)
+    is_null = null_test_node(arguments[0])
+    return is_null if name == "isnull" else not_node(is_null)
 
 
 def nvl2(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
     """nvl2(a, b, c) is if(a is not null, b, c)."""
-    return cases(resolution, "if", [negated(null_test(arguments[0])), *arguments[1:]])
+    return cases(resolution, "if", [not_node(null_test_node(arguments[0])), *arguments[1:]])
 
 
 def null_if(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
@@ -61,7 +70,7 @@ def null_if(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
 
 def is_condition(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
     """`x IS TRUE`: x must be a condition, and is returned unchanged."""
-    return resolution.condition(arguments[0], "IS TRUE")
+    return resolution.to_condition(arguments[0], "IS TRUE")
 
 
 def type_of(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
@@ -69,12 +78,12 @@ def type_of(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
 
 
 def concat(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
-    return resolution.function(name, arguments) if arguments else literal_node(Literal("", STRING))
+    return resolution.call_function(name, arguments) if arguments else literal_node(Literal("", STRING))
 
 
 def position(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
     """position(a, b) is locate(a, b)."""
-    return resolution.function("locate", arguments)
+    return resolution.call_function("locate", arguments)
 
 
 def equal_to_any(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
@@ -115,11 +124,11 @@ def element(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
     """value[key]: an element of an array, the value of a map's key, or a field of a struct. A field of a column becomes a column,
     so that statistics of nested columns can be used."""
     if len(arguments) != 2 or not isinstance(arguments[0].data_type, StructType):
-        return resolution.function(name, arguments)
+        return resolution.call_function(name, arguments)
     struct, field = arguments
     if isinstance(struct.expression, Column) and is_constant(field) and isinstance(constant_value(field), str):
         return resolution.column((*struct.expression.path, constant_value(field)))
-    return resolution.function("get_field", [struct, field])
+    return resolution.call_function("get_field", [struct, field])
 
 
 def struct(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
@@ -128,7 +137,7 @@ def struct(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
     for position, argument in enumerate(arguments):
         field_name = argument.expression.path[-1] if isinstance(argument.expression, Column) else f"col{position + 1}"
         parts += [literal_node(Literal(field_name, STRING)), argument]
-    return resolution.function("named_struct", parts)
+    return resolution.call_function("named_struct", parts)
 
 
 def try_cast(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
@@ -163,15 +172,15 @@ def time_conversion(resolution: Resolution, name: str, arguments: list[Node]) ->
     value, *pattern = arguments
     if name == "from_unixtime":
         pattern_or_default = pattern or [literal_node(Literal(_SECONDS_PATTERN, STRING))]
-        timestamp = resolution.function("timestamp_seconds", [resolution.cast(value, LONG)])
-        return resolution.function("date_format", [timestamp, *pattern_or_default])
+        timestamp = resolution.call_function("timestamp_seconds", [resolution.cast(value, LONG)])
+        return resolution.call_function("date_format", [timestamp, *pattern_or_default])
     if name in ("unix_timestamp", "to_unix_timestamp"):
         default = [literal_node(Literal(_SECONDS_PATTERN, STRING))]
         timestamp = _parse_timestamp(resolution, "to_timestamp", value, pattern or default)
-        return resolution.function("unix_timestamp", [timestamp])
+        return resolution.call_function("unix_timestamp", [timestamp])
     if name == "to_date":
         if pattern and value.data_type == STRING:
-            return resolution.function("parse_date", arguments)
+            return resolution.call_function("parse_date", arguments)
         return resolution.cast(value, DATE, explicit=True)
     return _parse_timestamp(resolution, name, value, pattern)
 
@@ -182,7 +191,9 @@ def _parse_timestamp(resolution: Resolution, name: str, value: Node, pattern: li
         if name.startswith("try_"):
             return _try_cast(resolution, value, TIMESTAMP)
         return resolution.cast(value, TIMESTAMP, explicit=True)
-    wall_clock = resolution.function("try_parse_timestamp" if name.startswith("try_") else "parse_timestamp", [value, *pattern])
+    wall_clock = resolution.call_function(
+        "try_parse_timestamp" if name.startswith("try_") else "parse_timestamp", [value, *pattern]
+    )
     if resolution.in_utc:
         return wall_clock
     zone = literal_node(Literal(resolution.zone, STRING))
@@ -193,11 +204,11 @@ def sum_or_difference(resolution: Resolution, name: str, arguments: list[Node]) 
     """`+` and `-` of numbers, or of a date and a number of days."""
     types = [argument.data_type for argument in arguments]
     if not any(t in (DATE, TIMESTAMP, TIMESTAMP_NTZ) for t in types):
-        return resolution.function(name, arguments)
+        return resolution.call_function(name, arguments)
     if len(arguments) == 2 and types[0] == DATE and coercion.is_integral(types[1]):
-        return resolution.function("date_add" if name == "+" else "date_sub", arguments)
+        return resolution.call_function("date_add" if name == "+" else "date_sub", arguments)
     if len(arguments) == 2 and name == "+" and types[1] == DATE and coercion.is_integral(types[0]):
-        return resolution.function("date_add", [arguments[1], arguments[0]])
+        return resolution.call_function("date_add", [arguments[1], arguments[0]])
     if all(t in (DATE, TIMESTAMP, TIMESTAMP_NTZ) for t in types) and name == "-":
         raise not_supported("The difference of two times", "Use datediff for days.")
     raise mismatch(name, *types)

@@ -240,7 +240,9 @@ class ScanReader:
         """Whether the predicate is true for one of the decoded rows that are not deleted, or this is not known."""
         assert self._row_filter is not None
         rows = decoded.with_pick(selection.pick(decoded.start, decoded.start + decoded.row_count))
-        mask = self._row_filter.mask({place: columns.make_column(place, rows) for place in self._row_filter.columns}, len(rows))
+        mask = self._row_filter.evaluate(
+            {place: columns.make_column(place, rows) for place in self._row_filter.columns}, len(rows)
+        )
         return mask is None or bool(mask.any())
 
     def _make_batch(self, columns: FileColumns, decoded: BatchRows, pick: RowPick | None) -> pa.RecordBatch | None:
@@ -248,7 +250,7 @@ class ScanReader:
         rows, decoded_arrays = decoded.with_pick(pick), {}
         if self._row_filter is not None:
             decoded_arrays = {place: columns.make_column(place, rows) for place in self._row_filter.columns}
-            mask = self._row_filter.mask(decoded_arrays, len(rows))
+            mask = self._row_filter.evaluate(decoded_arrays, len(rows))
             remaining_count = len(rows) if mask is None else int(mask.sum())
             if remaining_count == 0:
                 return None

@@ -1,6 +1,6 @@
 """Checks that all pages of a data file can be decoded and match their checksums.
 
-    fault = page_fault(source, size_bytes)      # why the file is damaged; None for a sound one
+    fault = find_page_fault(source, size_bytes)      # why the file is damaged; None for a sound one
 
 All columns are read, also those that the table does not have. A page without a checksum (some writers omit it) is only
 checked for decoding. Memory: a batch of a row group, and the pages that it comes from.
@@ -21,7 +21,7 @@ _BATCH_ROWS, _BATCH_BYTES = 65_536, 8 << 20
 _WHOLE_CHUNKS_BYTES, _BUFFER_BYTES = 16 << 20, 256 << 10
 
 
-def page_fault(source: pa.NativeFile, size_bytes: int, count_rows: Callable[[int, int], None] | None = None) -> str | None:
+def find_page_fault(source: pa.NativeFile, size_bytes: int, count_rows: Callable[[int, int], None] | None = None) -> str | None:
     """Why the file is damaged; None if it is sound.
 
     size_bytes: of the file. count_rows: is called after each batch with the number of rows that were read so far, and the number

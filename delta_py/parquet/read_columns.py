@@ -22,11 +22,11 @@ from delta_py.parquet.values.conform_batch import (
     Convert,
     FileContext,
     Match,
-    apply,
-    converter,
+    apply_converter,
+    make_converter,
     match_columns,
     needed_leaves,
-    nulls,
+    null_values,
 )
 from delta_py.parquet.values.conform_values import CannotRead
 from delta_py.parquet.values.rebase import LegacyCalendar
@@ -109,9 +109,9 @@ class FilePlan:
         match = self.matches[place]
         assert match is not None
         if place not in self._converters:
-            self._converters[place] = converter(match, array.type, self._context)
+            self._converters[place] = make_converter(match, array.type, self._context)
         try:
-            return apply(self._converters[place], array)
+            return apply_converter(self._converters[place], array)
         except (pa.ArrowInvalid, ValueError) as error:
             raise CannotRead(f"column {match.path} cannot be read as {type_name(match.data_type)}: {error}") from error
 
@@ -230,7 +230,7 @@ class FileColumns:
         if position is None:
             match = self._plan.matches[place]
             assert match is not None
-            return nulls(match, len(rows))
+            return null_values(match, len(rows))
         return self._plan.convert(place, rows.column(position))
 
     def _scalar(self, place: int) -> Any:

@@ -49,10 +49,10 @@ class RowFilter:
 
     @property
     def columns(self) -> frozenset[int]:
-        """Places of the columns that `mask` needs."""
+        """Places of the columns that `evaluate` needs."""
         return frozenset(column_input.column for column_input in self.inputs)
 
-    def mask(self, arrays: Mapping[int, pa.Array], row_count: int) -> Ndarray | None:
+    def evaluate(self, arrays: Mapping[int, pa.Array], row_count: int) -> Ndarray | None:
         """One boolean per row: whether the predicate is true. None: not known, and rows need not be dropped.
 
         arrays: the values of the columns by their places, one for each of `columns`.

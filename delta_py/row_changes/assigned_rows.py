@@ -20,7 +20,7 @@ import pyarrow as pa
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.coercion import is_atomic, may_assign
 from delta_py.expressions.evaluate import evaluate
-from delta_py.expressions.functions.text_growth import in_each_row
+from delta_py.expressions.functions.text_growth import repeat_in_rows
 from delta_py.expressions.parse import type_of
 from delta_py.expressions.resolve import resolve_cast
 from delta_py.expressions.tree import Expression, columns_of
@@ -55,7 +55,7 @@ class Constant:
     value: pa.Scalar
 
     def of(self, batch: pa.RecordBatch) -> pa.Array:
-        return in_each_row(self.value, batch.num_rows)
+        return repeat_in_rows(self.value, batch.num_rows)
 
 
 Value: TypeAlias = Computed | Constant

@@ -276,7 +276,7 @@ class _Parser(SparkParser):
         operand = this or self._parse_comparison()
         if self._match(TokenType.IS):
             return self._is(operand)
-        negated = self._match(TokenType.NOT)
+        is_negated = self._match(TokenType.NOT)
         if self._match(TokenType.BETWEEN):
             predicate = self._between(operand)
         elif self._match(TokenType.IN):
@@ -284,14 +284,14 @@ class _Parser(SparkParser):
                 self.raise_error("Expecting (")
             predicate = self._parse_in(operand)
         elif self._match_set((TokenType.LIKE, TokenType.ILIKE)):
-            return self._pattern(exp.Like if self._prev.token_type == TokenType.LIKE else exp.ILike, operand, negated)
+            return self._pattern(exp.Like if self._prev.token_type == TokenType.LIKE else exp.ILike, operand, is_negated)
         elif self._match(TokenType.RLIKE):
             predicate = self.expression(exp.RegexpLike(this=operand, expression=self._parse_comparison()))
         else:
-            if negated:
+            if is_negated:
                 self.raise_error("Expecting a predicate")
             return operand
-        return self.expression(exp.Not(this=predicate)) if negated else predicate
+        return self.expression(exp.Not(this=predicate)) if is_negated else predicate
 
     def _parse_in(self, this: Any, alias: bool = False) -> Any:
         """The rest after IN. this: the operand. alias has no effect: it belongs to the method of sqlglot that this replaces."""
@@ -311,17 +311,17 @@ class _Parser(SparkParser):
 
     def _is(self, operand: Any) -> Any:
         """The rest after IS: [NOT] NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM."""
-        negated = self._match(TokenType.NOT)
+        is_negated = self._match(TokenType.NOT)
         if self._match(TokenType.DISTINCT):
             if not self._match(TokenType.FROM):
                 self.raise_error("Expecting FROM")
             predicate: Any = self.expression(exp.NullSafeEQ(this=operand, expression=self._parse_comparison()))
-            negated = not negated  # IS DISTINCT FROM is NOT <=>
+            is_negated = not is_negated  # IS DISTINCT FROM is NOT <=>
         elif self._match_set((TokenType.NULL, TokenType.TRUE, TokenType.FALSE)) or self._match_texts(("UNKNOWN",)):
             predicate = self.expression(exp.Is(this=operand, expression=exp.Var(this=self._prev.text.upper())))
         else:
             self.raise_error("Expecting NULL")
-        return self.expression(exp.Not(this=predicate)) if negated else predicate
+        return self.expression(exp.Not(this=predicate)) if is_negated else predicate
 
     def _between(self, operand: Any) -> Any:
         """The rest after BETWEEN."""
@@ -330,16 +330,16 @@ class _Parser(SparkParser):
             self.raise_error("Expecting AND")
         return self.expression(exp.Between(this=operand, low=low, high=self._parse_comparison()))
 
-    def _pattern(self, kind: type[exp.Expression], operand: Any, negated: Any) -> Any:
+    def _pattern(self, kind: type[exp.Expression], operand: Any, is_negated: Any) -> Any:
         """LIKE and ILIKE; with ANY or SOME an OR of the matches, with ALL an AND; NOT negates each match."""
         if not (self._next.token_type == TokenType.L_PAREN and self._match_texts(("ANY", "SOME", "ALL"))):
             predicate = self._parse_escape(self.expression(kind(this=operand, expression=self._parse_comparison())))
-            return self.expression(exp.Not(this=predicate)) if negated else predicate
+            return self.expression(exp.Not(this=predicate)) if is_negated else predicate
         connective = exp.And if self._prev.text.upper() == "ALL" else exp.Or
         patterns = self._parse_wrapped(lambda: self._parse_csv(self._parse_comparison))
         # All patterns share one operand: copies of copies would be exponentially many.
         matches = [kind(this=operand, expression=pattern) for pattern in patterns]
-        parts = [exp.Not(this=match) if negated else match for match in matches]
+        parts = [exp.Not(this=match) if is_negated else match for match in matches]
         return exp.Paren(this=reduce(lambda left, right: connective(this=left, expression=right), parts))
 
     # ---------------------------------------------------------------- values

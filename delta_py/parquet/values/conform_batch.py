@@ -1,7 +1,7 @@
 """Converts columns of a Parquet file to the table's types, without touching a row if the types agree.
 
 Two steps, both done once for all files of the same schema: `match_columns` finds the columns' fields in the file, by name
-or by id, and `converter` makes a function over arrays. A field that the file lacks is null, at any depth. None in place
+or by id, and `make_converter` makes a function over arrays. A field that the file lacks is null, at any depth. None in place
 of a function means that the file's array needs no conversion.
 Protocol: Reader Requirements for Column Mapping; Type Widening.
 """
@@ -168,11 +168,11 @@ class FileContext:
         return {f.first_leaf: position for position, f in enumerate(decoded)}
 
 
-def converter(match: Match, arrow: pa.DataType, context: FileContext) -> Convert | None:
+def make_converter(match: Match, arrow: pa.DataType, context: FileContext) -> Convert | None:
     """A function from the file's decoded array (of type `arrow`, which holds only the decoded leaves) to the table's
     type. Raises CannotRead if the types do not match."""
     if isinstance(arrow, pa.BaseExtensionType):
-        inner = converter(match, arrow.storage_type, context)
+        inner = make_converter(match, arrow.storage_type, context)
         return (lambda array: array.storage) if inner is None else (lambda array: inner(array.storage))
     target = to_arrow_type(match.data_type)
     match match.data_type:
@@ -191,7 +191,7 @@ def converter(match: Match, arrow: pa.DataType, context: FileContext) -> Convert
     return value_converter(match.path, match.data_type, arrow, context.calendar, int96=int96)
 
 
-def nulls(match: Match, row_count: int) -> pa.Array:
+def null_values(match: Match, row_count: int) -> pa.Array:
     """The values of a column or a part that the file lacks."""
     return pa.nulls(row_count, to_arrow_type(match.data_type))
 
@@ -202,7 +202,7 @@ def _struct_converter(match: Match, arrow: pa.StructType, target: pa.DataType, c
     positions_by_leaf = context.positions(match.source.children)
     positions = [None if part.source is None else positions_by_leaf[part.source.first_leaf] for part in match.parts]
     converters = [
-        None if position is None else converter(part, arrow.field(position).type, context)
+        None if position is None else make_converter(part, arrow.field(position).type, context)
         for part, position in zip(match.parts, positions, strict=True)
     ]
     if arrow == target and not any(converters) and positions == list(range(len(positions))):
@@ -237,14 +237,14 @@ def _list_converter(match: Match, arrow: pa.DataType, target: pa.DataType, conte
         assert is_list_like(arrow)
         plain = pa.list_(arrow.value_field)
         inner = _list_converter(match, plain, target, context)
-        return lambda array: apply(inner, array.cast(plain))
+        return lambda array: apply_converter(inner, array.cast(plain))
     element = _part_converter(match.parts[0], arrow.value_type, context)
     if arrow == target and element is None:
         return None
 
     def convert(array: pa.ListArray) -> pa.Array:
         offsets, values = list_parts(array)
-        return _make_list_or_map(target, array, offsets, apply(element, values))
+        return _make_list_or_map(target, array, offsets, apply_converter(element, values))
 
     return convert
 
@@ -259,7 +259,7 @@ def _map_converter(match: Match, arrow: pa.MapType, target: pa.MapType, context:
 
     def convert(array: pa.MapArray) -> pa.Array:
         offsets, entries = list_parts(array)
-        children = [apply(key, entries.field(0)), apply(value, entries.field(1))]
+        children = [apply_converter(key, entries.field(0)), apply_converter(value, entries.field(1))]
         pairs = pa.Array.from_buffers(entry_type, len(entries), [None], 0, children=children)
         return _make_list_or_map(target, array, offsets, pairs)
 
@@ -269,11 +269,11 @@ def _map_converter(match: Match, arrow: pa.MapType, target: pa.MapType, context:
 def _part_converter(part: Match, arrow: pa.DataType, context: FileContext) -> Convert | None:
     """The conversion of elements, keys or values; of parts without a source, such as VOID elements, to nulls."""
     if part.source is None:
-        return lambda array: nulls(part, len(array))
-    return converter(part, arrow, context)
+        return lambda array: null_values(part, len(array))
+    return make_converter(part, arrow, context)
 
 
-def apply(convert: Convert | None, array: pa.Array) -> pa.Array:
+def apply_converter(convert: Convert | None, array: pa.Array) -> pa.Array:
     return array if convert is None else convert(array)
 
 
