@@ -57,9 +57,9 @@ def arrow_dataset(
 ) -> Any:
     """A pyarrow.dataset.Dataset of the files that may hold rows for which the predicate is true; the rows are not filtered.
 
-    timezone: as in ScanOptions. filesystem: reads the files by their paths below the table's root, instead of the table's store.
-    read_options: pyarrow's ParquetReadOptions. schema: of the dataset, instead of the table's. Raises as plan_scan and
-    read_files.
+    timezone: the zone of partition values that are timestamps without an offset. filesystem: reads the files by their paths below
+    the table's root, in place of the table's store. read_options: pyarrow's ParquetReadOptions. schema: the schema of the
+    dataset, in place of the table's. Raises as plan_scan and read_files.
     """
     import pyarrow.dataset as ds  # the only module that needs it: importing it takes longer than a small read
 

@@ -64,8 +64,10 @@ class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
         return pa_fs.FileInfo(path, pa_fs.FileType.Directory if is_directory else pa_fs.FileType.NotFound)
 
     def get_file_info_selector(self, selector: Any) -> list[Any]:
-        """The files and directories below a directory, as pyarrow's FileSelector asks for them: all, or only its direct children.
-        Directories are those that contain files. Raises FileNotFoundError."""
+        """The files below a directory, and the directories that contain them. Raises FileNotFoundError.
+
+        selector: pyarrow's FileSelector: the directory, and whether everything below it is listed or only its direct children.
+        """
         base = _store_path(selector.base_dir)
         prefix = f"{base}/" if base else ""
         files = list(self.store.list_recursive(base))

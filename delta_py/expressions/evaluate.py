@@ -157,7 +157,7 @@ class _Plan:
                 return self._evaluate_call(name, node, batch)
 
     def _evaluate_call(self, name: str, node: Node, batch: pa.RecordBatch) -> Any:
-        """A call: of a conditional, of try_cast, or of a function in the table."""
+        """The result of a call. The name is a conditional, try_cast, greatest, least, or a function in the table."""
         if name == "coalesce":
             return self._evaluate_coalesce(node, batch)
         if name in ("if", "case"):

@@ -62,7 +62,7 @@ _WALL_CLOCK_FUNCTIONS = frozenset({"hour", "minute", "second", "date_format"})
 class Resolution:
     """Makes resolved nodes of operands, with all types decided.
 
-    schema: of the rows, for columns. zone: the time zone of the session, which is valid.
+    schema: the schema of the rows, in which columns are found. zone: the time zone of the session; the caller has checked it.
     """
 
     def __init__(self, schema: StructType, zone: str) -> None:

@@ -276,7 +276,7 @@ def _decimal_overflow(value: object, target: DecimalType) -> ExpressionError:
 def _number_to_decimal(values: Any, source: DataType, target: DataType) -> Any:
     assert isinstance(target, DecimalType)
     source_decimal = decimal_of(source)
-    if source_decimal is not None and holds_all(source, target):
+    if source_decimal is not None and holds_all(source, target):  # nothing is rounded, and no value can fail
         return values.cast(to_arrow_type(target))
     return fit_decimal(values, target)
 

@@ -24,8 +24,8 @@ _WHOLE_CHUNKS_BYTES, _BUFFER_BYTES = 16 << 20, 256 << 10
 def find_page_fault(source: pa.NativeFile, size_bytes: int, count_rows: Callable[[int, int], None] | None = None) -> str | None:
     """Why the file is damaged; None if it is sound.
 
-    size_bytes: of the file. count_rows: is called after each batch with the number of rows that were read so far, and the number
-    of all rows.
+    size_bytes: the size of the file. count_rows: a function that is called after each batch with two numbers: the rows that were
+    read so far, and all rows of the file.
     Raises OSError and StorageError if the storage failed, pa.ArrowNotImplementedError for a kind of file that this pyarrow
     does not read, and MemoryError: none of them means that the file is damaged.
     """

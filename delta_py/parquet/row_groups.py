@@ -28,7 +28,8 @@ from delta_py.types.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Path
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Consecutive row groups. first_row: position in the file. byte_count: of all their columns, encoded, uncompressed."""
+    """Consecutive row groups. groups: their indexes in the file. first_row: the position in the file of their first row.
+    byte_count: the size of all their columns, encoded but not compressed."""
 
     groups: tuple[int, ...]
     first_row: int

@@ -61,7 +61,8 @@ ALL_ROWS = RowSelection()
 
 
 def load_selection(store: ObjectStore, file: ScanFile, row_count: int) -> RowSelection:
-    """Read the file's deletion vector and selection. row_count: of the Parquet file; positions beyond it have no effect.
+    """Read the file's deletion vector and selection. row_count: the number of rows of the Parquet file; positions
+    beyond it have no effect.
 
     Raises DeletionVectorError for a vector that is missing or damaged.
     """

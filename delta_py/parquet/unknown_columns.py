@@ -37,6 +37,7 @@ class UnknownColumns:
 
     @classmethod
     def of(cls, config: TableConfig) -> Self:
+        """For the table with this configuration."""
         mode = config.column_mapping_mode
         materialized_columns = (config.properties.get(name) for name in _MATERIALIZED)
         return cls(

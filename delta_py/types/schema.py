@@ -341,7 +341,7 @@ def from_arrow_type(arrow: pa.DataType, name: str = "") -> DataType:
     """The Delta type for the values of an Arrow type, in any layout (arrow_layouts.py).
 
     All values fit, except numbers that are wider than any Delta type: unsigned integers of 64 bits become bigint, and decimals of
-    more than 38 digits get 38. The writer refuses values that do not fit. name: of the column, for the error.
+    more than 38 digits get 38. The writer refuses values that do not fit. name: the column, for the error.
     Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) if no Delta type can hold the values.
     """
     arrow = plain_type(arrow)

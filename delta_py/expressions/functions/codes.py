@@ -48,6 +48,7 @@ def _from_bytes_and_offsets(content: Any, offsets: Any, source: Any, arrow_type:
 
 
 def _hex_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """hex of a text, of bytes, or of a number, which is cast to long."""
     check_count(name, operands, 1, 1)
     data_type = operands[0].data_type
     if data_type in (STRING, BINARY):
@@ -103,7 +104,7 @@ def _bin(arguments: list[Any], result: DataType) -> Any:
 def _base64(arguments: list[Any], result: DataType) -> Any:
     values = arguments[0]
     content, offsets = _bytes_and_offsets(values)
-    spend("base64", content.size)  # a third more, and a copy
+    spend("base64", content.size)  # the result is a third longer, and exists twice for a moment
     content_bytes, ends = content.tobytes(), offsets.tolist()
     texts = [binascii.b2a_base64(content_bytes[start:end], newline=False) for start, end in pairwise(ends)]
     return with_validity_of(pa.array(texts, pa.binary()).view(pa.string()), values)

@@ -113,6 +113,7 @@ def _bitwise_not_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _shift_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """(value, number of bits). A byte or short is cast to int."""
     check_count(name, operands, 2, 2)
     value_type, count_type = operands[0].data_type, operands[1].data_type
     if not is_integral(value_type) or not accepts(count_type, INTEGER):
@@ -145,6 +146,7 @@ def _numbers(argument: Any, arguments: list[Any]) -> Any:
 
 
 def _bit_count(arguments: list[Any], result: DataType) -> Any:
+    """How many bits of each number are 1, in its form as a long: -1 has 64 such bits."""
     values = arguments[0]
     numbers = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64)
     bit_counts = np.unpackbits(numbers.view(np.uint8).reshape(-1, 8), axis=1).sum(axis=1, dtype=np.int32)
@@ -173,6 +175,7 @@ def _pmod(arguments: list[Any], result: DataType) -> Any:
 
 
 def _pmod_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """The signature of the operator %, without decimals."""
     signature = NUMBERS["%"].signature("%", operands)
     if isinstance(signature.result, DecimalType):
         raise not_supported("pmod on decimals")

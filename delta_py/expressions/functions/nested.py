@@ -176,6 +176,7 @@ def _map_value(values: Any, key: Any) -> Any:
 
 
 def _field_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """The signature of get_field(struct, name). The name is a constant; the result has the type of this field."""
     struct, field = operands[0].data_type, operands[1].value
     struct_field = struct.find(field) if isinstance(struct, StructType) and isinstance(field, str) else None
     if struct_field is None:
@@ -332,7 +333,7 @@ def _map_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _common_type_of(name: str, types: Sequence[DataType]) -> DataType:
-    """The common type. Raises ExpressionError if there is none. name: of the function."""
+    """The common type of all `types`. Raises ExpressionError if there is none. name: the function, for the message."""
     common = common_type_of_all(types)
     if common is None:
         raise mismatch(name, *types)
@@ -355,7 +356,7 @@ def _map(arguments: list[Any], result: DataType) -> Any:
 def _check_keys(keys: Any, length: int, count: int) -> None:
     """Raises ExpressionError for a key that is null, or that occurs twice in a map.
 
-    keys: of all maps, row by row. length: the number of keys of each map. count: the number of maps.
+    keys: the keys of all maps, row by row. length: the number of keys of each map. count: the number of maps.
     """
     if keys.null_count:
         raise _null_key_error()
@@ -392,6 +393,7 @@ def _named_struct_signature(name: str, operands: Sequence[Operand]) -> Signature
 
 
 def _named_struct(arguments: list[Any], result: DataType) -> Any:
+    """The values of each row as a struct. `result` has the names, so only the values among the arguments are used."""
     values = arguments[1::2]
     count = next((len(v) for v in values if isinstance(v, pa.Array)), 1)
     fields = list(to_arrow_type(result))

@@ -103,6 +103,7 @@ def _division_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _integral_division_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """div: whole numbers, which are divided as longs."""
     check_count(name, operands, 2, 2)
     left, right = operand_types(name, *operands)
     if isinstance(left, DecimalType):

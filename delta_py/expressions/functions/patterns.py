@@ -61,6 +61,7 @@ def _rlike(arguments: list[Any], result: DataType) -> Any:
 
 
 def _regexp_replace(arguments: list[Any], result: DataType) -> Any:
+    """Replaces each match of the pattern. `$1` in the replacement stands for the text of the first group."""
     values, pattern, replacement = arguments
     if pattern is None or replacement is None:
         return _all_null(values)

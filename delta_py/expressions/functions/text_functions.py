@@ -214,7 +214,8 @@ def _pad_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _pad(side: str) -> Callable[[list[Any], DataType], Any]:
-    """Text cut off, or padded with the repeated filling, to a length in characters. side: of the padding, left or right."""
+    """lpad and rpad: each text gets exactly so many characters. A longer text is cut off at its end. A shorter text is
+    padded with the filling, repeated as often as needed. side: where the padding goes, left or right."""
 
     def run(arguments: list[Any], result: DataType) -> Any:
         values, length = arguments[:2]
@@ -239,6 +240,7 @@ def _pad(side: str) -> Callable[[list[Any], DataType], Any]:
 
 
 def _repeat_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """repeat(text, count). The count is a constant already, so it keeps its type; `fixed` only checks it."""
     check_count(name, operands, 2, 2)
     constant_integer(name, operands[1])
     return Signature((STRING, operands[1].data_type), fixed(STRING, STRING, INTEGER)(name, operands).result)
@@ -303,6 +305,7 @@ def _concat_ws(arguments: list[Any], result: DataType) -> Any:
 
 
 def _space(arguments: list[Any], result: DataType) -> Any:
+    """Texts of so many blanks; empty for a negative number."""
     counts = pc.max_element_wise(arguments[0], 0, skip_nulls=False)
     spend("space", pc.sum(counts).as_py() or 0)
     return pc.binary_repeat(" ", counts)

@@ -71,8 +71,11 @@ def tree_of(sql: str, schema: StructType, fold: Callable[[Expression], Expressio
 
 
 class _Converter:
-    """Converts the syntax tree of one text. sql: the text, for errors. schema: its columns come before functions without
-    parentheses. fold: as for tree_of."""
+    """Converts the syntax tree of one text.
+
+    sql: the text, for errors. schema: the name of one of its columns is never read as a function without parentheses.
+    fold: resolves a tree, so that constants come back as Literals.
+    """
 
     def __init__(self, sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> None:
         self._sql = sql
