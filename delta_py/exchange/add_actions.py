@@ -73,7 +73,7 @@ def _nested_array(stats: pa.StructArray, path: Path) -> pa.Array:
 def _typed_partitions(snapshot: Snapshot, files: pa.Table, timezone: str) -> Iterator[tuple[str, pa.Array]]:
     """Yield each partition column's name, and its values for the files in the column's type."""
     config = snapshot.config
-    batches = files.select(["partition_values"]).combine_chunks().to_batches()
+    batches = files.select(["partition_values"]).combine_chunks().to_batches()  # one batch; none if there are no files
     for name, physical in zip(config.partition_columns, config.physical_partition_columns, strict=True):
         column = find_path(config.schema, (name,))[0]
         texts = partition_texts(batches[0], physical) if batches else pa.nulls(0, pa.string())

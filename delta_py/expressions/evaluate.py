@@ -172,6 +172,7 @@ class _Plan:
             arguments = self._evaluate_strictly(node, batch)
         else:
             arguments = [self.evaluate_node(child, batch) for child in node.children]
+        # For the arguments that a function requires as Python constants.
         literals = [child.expression.value if isinstance(child.expression, Literal) else None for child in node.children]
         return _call_on_arrays(lambda *arrays: call_values(name, arrays, literals, node.data_type), arguments)
 

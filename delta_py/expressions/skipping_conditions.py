@@ -151,7 +151,7 @@ class _FileConditions:
         try:
             values = evaluate(resolve_condition(self._with_flat_names(expression), self._schema).expression, batch)
         except DeltaError:
-            if _cannot_fail(expression):  # no value is the reason: the predicate itself is wrong
+            if _cannot_fail(expression):  # the error does not come from a value: the predicate itself is wrong
                 raise
             return None  # the query may never evaluate a failing cast for this partition, so the file is kept
         return pc.fill_null(values if outcome else pc.invert(values), FALSE)
@@ -299,17 +299,18 @@ class _FileConditions:
         is_below = self._is_certain(pc.less, bounds.upper, sorted_options[0])
         is_outside = pc.or_(is_above, is_below)
         has_bounds = pc.and_(pc.is_valid(bounds.lower), pc.is_valid(bounds.upper))
-        open_files = pc.and_not(has_bounds, is_outside)
+        undecided_files = pc.and_not(has_bounds, is_outside)
         result = pc.invert(is_outside)
-        # `result` is final for files without both bounds, and for all files if there is one value.
-        if len(sorted_options) == 1 or not open_files.true_count:
+        # The result is final for files without both bounds. With a single option, it is final for all files: the option is
+        # neither below the lower bound nor above the upper bound.
+        if len(sorted_options) == 1 or not undecided_files.true_count:
             return result
-        lower, upper = bounds.lower.filter(open_files), bounds.upper.filter(open_files)
+        lower, upper = bounds.lower.filter(undecided_files), bounds.upper.filter(undecided_files)
         first_positions = _first_not_below(sorted_options, lower)
         first_options = sorted_options.take(from_numpy(np.minimum(first_positions, len(sorted_options) - 1)))
-        exists = from_numpy(first_positions < len(sorted_options))
-        contains_option = pc.and_(pc.less_equal(first_options, upper), exists)
-        return pc.replace_with_mask(result, open_files, contains_option)
+        has_first_option = from_numpy(first_positions < len(sorted_options))
+        contains_option = pc.and_(pc.less_equal(first_options, upper), has_first_option)
+        return pc.replace_with_mask(result, undecided_files, contains_option)
 
     # ------------------------------------------------------------ text
 

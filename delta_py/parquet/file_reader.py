@@ -82,6 +82,7 @@ class ScanReader:
         self._row_filter = make_row_filter(state, self._columns)
         self._group_filter = make_group_filter(state, self._columns)
         self._counted_places = [place for place, column in enumerate(state.columns) if column.logical.name in state.counted]
+        # Looking ahead decodes only the predicate's columns, so a row has another size then.
         self._sizer, self._look_ahead_sizer = (BatchSizer(state.batch_rows, state.batch_bytes) for _ in range(2))
         self._look_ahead = LookAhead()
         self._plans: list[FilePlan] = []
@@ -159,7 +160,7 @@ class ScanReader:
                 group_mask = filter_mask if group_mask is None else group_mask & filter_mask
         runs: Iterable[Run] = find_runs(footer, selection, group_mask)
         if self._budget is not None:
-            runs = list(runs)
+            runs = list(runs)  # an iterator, which is also needed below
             self._budget.spend_on_runs(footer, runs, plan.leaves)
         for run in self._matching_runs(file, data, plan, selection, runs):
             for decoded in self._decode(data, plan, run, self._sizer):

@@ -158,7 +158,11 @@ class FileSide:
     constants: Mapping[int, Any]
 
     def has_usable_statistics(self, match: Match) -> bool:
-        """Whether the statistics of a leaf describe the values that are read."""
+        """Whether the statistics of a field describe its values as they are read.
+
+        They do not if reading converts the values: INT96 and nanoseconds to microseconds, and days of a legacy calendar. Only
+        leaf columns have statistics.
+        """
         assert match.source is not None
         if match.source.shape is not Shape.LEAF:
             return False

@@ -101,6 +101,7 @@ def _clock_changes(region: str) -> tuple[_Int64, _Int64, _Int64]:
     first_second = int(_year_start(np.array(_FIRST_YEAR)))
     end_second = int(_year_start(np.array(_LAST_YEAR + 1)))
     changes, offsets = [], [offset_at(first_second - 1)]
+    # Compares the offsets at the ends of each day. This assumes that no region changes its clocks and back within a day.
     for begin in range(first_second - 1, end_second, _DAY_SECONDS):
         if offset_at(begin + _DAY_SECONDS) != offsets[-1]:
             # Halve the day until `high` is the first second with the new offset. `low` always has the old one.

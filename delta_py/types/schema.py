@@ -345,7 +345,7 @@ def from_arrow_type(arrow: pa.DataType, name: str = "") -> DataType:
     Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) if no Delta type can hold the values.
     """
     arrow = plain_type(arrow)
-    if isinstance(arrow, pa.BaseExtensionType):
+    if isinstance(arrow, pa.BaseExtensionType):  # a shape of GeoArrow: plain_type removes all other extensions
         return from_arrow_type(arrow.storage_type, name)
     simple = _from_simple_arrow(arrow)
     if simple is not None:

@@ -122,7 +122,10 @@ def _shift_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _shift(name: str) -> Callable[[list[Any], DataType], Any]:
-    """Shifts to the left or right. Only the lowest 5 bits of the shift count (6 for long) matter, as in Java."""
+    """Shifts to the left or right. Only the lowest 5 bits of the shift count (6 for long) matter, as in Java.
+
+    name: shiftleft, shiftright or shiftrightunsigned.
+    """
 
     def run(arguments: list[Any], result: DataType) -> Any:
         bits = 64 if result == LONG else 32

@@ -345,7 +345,7 @@ def _ceil(arguments: list[Any], result: DataType) -> Any:
 
 
 def _to_whole(name: str, values: Any, result: DataType, on_doubles: Any, on_decimals: Any) -> Any:
-    """The numbers as whole ones of the result's type: floor or ceil, by its function for doubles or the one for decimals."""
+    """floor or ceil of the numbers, in the type of the result. on_doubles, on_decimals: numpy's and Arrow's function for it."""
     if isinstance(result, DecimalType):
         return fit_decimal(on_decimals(wide_decimal(values)), result)
     if pa.types.is_integer(values.type):

@@ -77,6 +77,8 @@ def _spend_on_replacements(values: Any, regex: str, replacement: str) -> None:
     max_match_count = input_bytes  # matches are not empty; they are counted only if this many would produce much text
     if input_bytes * replacement_bytes > _UNCOUNTED_BYTES:
         max_match_count = pc.sum(pc.count_substring_regex(values, regex)).as_py() or 0
+    # A match removes at least one byte and adds the replacement. A `$` adds a part of the match: each one after the first may add
+    # the whole input once more.
     output_bytes = max_match_count * max(replacement_bytes - 1, 0) + input_bytes * max(replacement.count("$") - 1, 0)
     spend("regexp_replace", output_bytes * _REPLACE_COST_FACTOR)
 
@@ -222,7 +224,7 @@ def _locate(arguments: list[Any], result: DataType) -> Any:
     searched_text, values = arguments[:2]
     if searched_text is None:
         return _all_null(values, pa.int32())
-    if not searched_text:
+    if not searched_text:  # every text begins with the empty text
         return pc.if_else(pc.is_valid(values), pa.scalar(1, pa.int32()), None)
     parts = pc.split_pattern(values, searched_text, max_splits=1)
     text_before = pc.list_element(parts, 0)

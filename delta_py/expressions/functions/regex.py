@@ -64,11 +64,11 @@ def _unsupported_syntax(pattern: str, what: str) -> Exception:
 
 
 def _translate_character(pattern: str, position: int, only_tests: bool) -> str:
-    """Translate one ordinary character."""
+    """Translate one character outside of classes that begins neither an escape nor a group. only_tests: see to_re2."""
     character = pattern[position]
     if character == ".":
-        return f"[^{_LINE_END}]"
-    if character == "$":
+        return f"[^{_LINE_END}]"  # Java's dot matches no line end
+    if character == "$":  # in Java, it also matches before a line end that is the last thing in the text
         if not only_tests or position != len(pattern) - 1:
             raise _unsupported_syntax(pattern, "$ inside of it, or where its match is cut out or replaced")
         return _BEFORE_FINAL_LINE_END

@@ -137,7 +137,7 @@ def _temporal_steps(data_type: DataType, arrow: pa.DataType, target: pa.DataType
     rebase = rebase_dates if calendar.datetime else None
     if pa.types.is_date32(target):
         return (as_date, rebase)
-    if data_type == PrimitiveType("timestamp_ntz"):
+    if data_type == PrimitiveType("timestamp_ntz"):  # type widening allows it: a date becomes its midnight
         return (as_date, rebase, _cast_step(target))
     return None
 
