@@ -76,10 +76,10 @@ def _parse_and_resolve(
 def _parse_tree(sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> Expression:
     """The tree of the text, not yet resolved. fold: resolves a part of the tree, so that the parser can compute constants. Raises
     ExpressionError for text that is nested too deeply."""
-    from delta_py.expressions.sql_text.from_sql import tree_of  # importing sqlglot takes longer than a small read
+    from delta_py.expressions.sql_text.from_sql import parse_sql  # importing sqlglot takes longer than a small read
 
     try:
-        tree = tree_of(sql, schema, fold)
+        tree = parse_sql(sql, schema, fold)
     except RecursionError as error:
         raise _too_deep_error() from error
     _check_depth(tree)

@@ -86,13 +86,13 @@ class _Resolver:
                 child = self._resolution.to_condition(self.resolve_node(operand), "NOT")
                 return Node(Not(child.expression), BOOLEAN, (child,), child.can_fail)
             case And(operands) | Or(operands):
-                return self._and_or(expression, operands)
+                return self._resolve_and_or(expression, operands)
             case Cast(operand, data_type):
                 return self._resolution.cast(self.resolve_node(operand), data_type, explicit=True)
             case Call(name, arguments):
-                return self._call(name.lower(), [self.resolve_node(argument) for argument in arguments])
+                return self._resolve_call(name.lower(), [self.resolve_node(argument) for argument in arguments])
 
-    def _and_or(self, expression: And | Or, operands: tuple[Expression, ...]) -> Node:
+    def _resolve_and_or(self, expression: And | Or, operands: tuple[Expression, ...]) -> Node:
         """AND or OR of conditions; the condition itself if there is only one."""
         name = "AND" if isinstance(expression, And) else "OR"
         children = tuple(self._resolution.to_condition(self.resolve_node(operand), name) for operand in operands)
@@ -102,7 +102,7 @@ class _Resolver:
         rebuilt: Expression = And(parts) if isinstance(expression, And) else Or(parts)
         return Node(rebuilt, BOOLEAN, children, any(child.can_fail for child in children))
 
-    def _call(self, name: str, arguments: list[Node]) -> Node:
+    def _resolve_call(self, name: str, arguments: list[Node]) -> Node:
         """A call: by the rule for its name, or as a plain function. name: in lower case."""
         name = ALIASES.get(name, name)
         rule = SPECIAL_CALLS.get(name)

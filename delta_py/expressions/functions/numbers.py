@@ -83,7 +83,7 @@ def _as_decimal(operand: Operand, data_type: DataType) -> DecimalType | None:
 
 
 def _arithmetic_signature(name: str, operands: Sequence[Operand]) -> Signature:
-    """+, -, * and % of two numbers, and - as the sign of one."""
+    """+, -, * and % of two numbers, and - as the sign of one. Without decimals, operands and result have one type."""
     if len(operands) == 1 and name == "-":
         data_type = numeric_argument(name, operands[0].data_type)
         return Signature((data_type,), data_type)

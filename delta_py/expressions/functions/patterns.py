@@ -104,7 +104,8 @@ def _re2_replacement(text: str) -> str:
 
 
 def _regexp_extract(arguments: list[Any], result: DataType) -> Any:
-    """'' if nothing matches, or if the group has no part in the match."""
+    """The text of a group in the first match: of the first group by default, of the whole match for group 0. '' if nothing
+    matches, or if the group has no part in the match."""
     values, pattern = arguments[:2]
     group = arguments[2] if len(arguments) == 3 else 1
     if pattern is None or group is None:

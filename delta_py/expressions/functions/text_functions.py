@@ -203,6 +203,7 @@ def _match(kernel: Any) -> Callable[[list[Any], DataType], Any]:
 
 
 def _pad_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """lpad and rpad: (text, length[, filling])."""
     check_count(name, operands, 2, 3)
     if operands[0].data_type == BINARY:
         raise not_supported(f"{name} on binary")

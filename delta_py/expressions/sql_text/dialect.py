@@ -67,7 +67,7 @@ _PRODUCTS: _Binary = {
 }
 
 
-def syntax_tree(sql: str) -> exp.Expression:
+def parse_syntax_tree(sql: str) -> exp.Expression:
     """The whole text as one expression, which the caller must not change: a rule is read several times in one write, and its
     tree is cached. An operand may occur in several places of the tree.
 

@@ -13,7 +13,7 @@ from delta_py.expressions.clock import CLOCK_FUNCTIONS
 from delta_py.expressions.evaluation_errors import SUBQUERY, not_an_expression, not_supported
 from delta_py.expressions.functions.like import with_backslashes
 from delta_py.expressions.sql_text import literals
-from delta_py.expressions.sql_text.dialect import syntax_tree
+from delta_py.expressions.sql_text.dialect import parse_syntax_tree
 from delta_py.expressions.sql_text.sql_types import data_type_of
 from delta_py.expressions.tree import And, Call, Cast, Column, Comparison, Expression, In, IsNull, Literal, Not, Or, StringMatch
 from delta_py.types.schema import (
@@ -61,13 +61,13 @@ _EXTRACT_FUNCTIONS = {
 }
 
 
-def tree_of(sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> Expression:
+def parse_sql(sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> Expression:
     """The tree of the text. fold: resolves a tree, so that constants come back as Literals.
 
     Raises ExpressionError for text that is not an expression or uses something that is not supported; RecursionError for text
     that is nested too deeply.
     """
-    return _Converter(sql, schema, fold).convert(syntax_tree(sql))
+    return _Converter(sql, schema, fold).convert(parse_syntax_tree(sql))
 
 
 class _Converter:
@@ -255,7 +255,10 @@ class _Converter:
     # ------------------------------------------------------------ operators and functions
 
     def _convert_operator_or_function(self, node: exp.Expression) -> Expression | None:
-        """Expressions with their own grammar: operators, CASE, CAST, EXTRACT, TRIM, SUBSTRING, POSITION."""
+        """Expressions with their own grammar: operators, CASE, CAST, EXTRACT, TRIM, SUBSTRING, POSITION. None for other nodes.
+
+        sqlglot's nodes have None in place of an optional operand that is not written. It is left out of the arguments.
+        """
         operator = _OPERATORS.get(type(node))
         if operator is not None:
             return Call(operator, self._convert_all([node.this, *filter(None, [node.args.get("expression")])]))

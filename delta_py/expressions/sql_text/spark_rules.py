@@ -29,7 +29,7 @@ from delta_py.errors import ExpressionError
 from delta_py.expressions.clock import CLOCK_FUNCTIONS
 from delta_py.expressions.evaluation_errors import not_an_expression, not_supported
 from delta_py.expressions.sql_text import literals
-from delta_py.expressions.sql_text.dialect import syntax_tree
+from delta_py.expressions.sql_text.dialect import parse_syntax_tree
 from delta_py.expressions.sql_text.sql_types import data_type_of
 from delta_py.protocol.collations import is_collated
 from delta_py.types.names import quoted
@@ -134,7 +134,7 @@ def _print_text(printer: _Printer, text: str) -> str:
     if len(text) > _MAX_CHARACTERS:
         raise _too_large_error()
     try:
-        printed = printer.print(syntax_tree(text))
+        printed = printer.print(parse_syntax_tree(text))
     except RecursionError as error:
         raise _too_large_error() from error
     if len(printed) > _MAX_CHARACTERS:
