@@ -179,7 +179,7 @@ class Resolution:
         if isinstance(text.expression, Literal) and isinstance(text.expression.value, str):
             return literal_node(_pad_literal(text.expression, length))
         text_length = self._char_length(text)
-        if text_length is not None and text_length < length:
+        if text_length is not None and 0 < text_length < length:
             return self.call_function("rpad", [text, literal_node(Literal(length, INTEGER)), literal_node(Literal(" ", STRING))])
         return text
 
