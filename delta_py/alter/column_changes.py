@@ -17,7 +17,7 @@ from delta_py.protocol.identity_columns import identity_of
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_rules.new_columns import check_default
 from delta_py.row_rules.type_changes import is_widening
-from delta_py.types.char_types import char_type_of, with_lengths, with_texts
+from delta_py.types.char_types import char_type_of, with_char_as_string, with_string_as_char
 from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.names import joined_name, split_name
 from delta_py.types.schema import (
@@ -114,12 +114,12 @@ def _with_new_column(schema: StructType, column: NewColumn, parent_path: Path) -
 def _with_char_lengths(schema: StructType, name: str) -> StructType:
     """The schema with CHAR(n) and VARCHAR(n) as types in a column. The log stores such a type as string, with the length in the
     column's metadata; with them in the type, its parts can be changed one by one. _with_plain_texts undoes this."""
-    return StructType(tuple(with_lengths(f) if f.name == name else f for f in schema.fields))
+    return StructType(tuple(with_string_as_char(f) if f.name == name else f for f in schema.fields))
 
 
 def _with_plain_texts(schema: StructType, name: str) -> StructType:
     """The schema as the log stores it, after _with_char_lengths: a column's CHAR(n) and VARCHAR(n) as string."""
-    return StructType(tuple(with_texts(StructType((f,))).fields[0] if f.name == name else f for f in schema.fields))
+    return StructType(tuple(with_char_as_string(StructType((f,))).fields[0] if f.name == name else f for f in schema.fields))
 
 
 def _check_new_column(column: NewColumn) -> None:
@@ -331,10 +331,10 @@ def with_columns_replaced(config: TableConfig, columns: StructType) -> StructTyp
 
     Raises UnsupportedOperationError (DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP).
     """
-    old_schema = StructType(tuple(map(with_lengths, config.schema.fields)))
-    columns = StructType(tuple(map(with_lengths, with_texts(columns).fields)))
+    old_schema = StructType(tuple(map(with_string_as_char, config.schema.fields)))
+    columns = StructType(tuple(map(with_string_as_char, with_char_as_string(columns).fields)))
     try:
-        return with_texts(_replaced_struct(config, old_schema, columns, ()))
+        return with_char_as_string(_replaced_struct(config, old_schema, columns, ()))
     except _CannotReplace as error:
         raise UnsupportedOperationError(
             f"The columns of the table cannot be replaced: {error}. Nothing was changed. Its columns are "

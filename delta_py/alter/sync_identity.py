@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from delta_py.alter.alter_columns import commit_schema, described
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import UnsupportedOperationError
-from delta_py.parquet.scan_all_rows import over_rows
+from delta_py.parquet.scan_all_rows import map_file_groups
 from delta_py.protocol.identity_columns import Identity, identity_of, with_marks
 from delta_py.scan.log_answers import Question, answer_from_log
 from delta_py.snapshot import Snapshot
@@ -68,7 +68,7 @@ def _furthest(snapshot: Snapshot, transaction: Transaction, identity: Identity) 
             values = [furthest_of(batch.column(0)).as_py() for batch in batches]
             return _furthest_value(values, upwards=upwards)
 
-        values_by_group = over_rows(transaction.scan(None, [identity.name]), furthest_of_group)
+        values_by_group = map_file_groups(transaction.scan(None, [identity.name]), furthest_of_group)
     return _furthest_value(values_by_group, upwards=upwards)
 
 

@@ -19,7 +19,7 @@ from delta_py.definition.protocols import features_in_use, with_features
 from delta_py.errors import DeltaError, InvalidOptionError, InvariantViolationError
 from delta_py.expressions.parse import parse_expression
 from delta_py.expressions.resolve import resolve
-from delta_py.parquet.scan_all_rows import over_rows
+from delta_py.parquet.scan_all_rows import map_file_groups
 from delta_py.protocol.features import Properties
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.row_rules.hidden_rule_columns import rule_column
@@ -215,7 +215,7 @@ def _broken_rows(transaction: Transaction, config: TableConfig, rule: RowRule, t
     columns = StructType(tuple(f for f in config.schema.fields if f.name in column_names) or config.schema.fields[:1])
     check = RowCheck(rule, columns, Clock(time.time_ns() // 1000, time_zone))
     scan = transaction.scan(None, columns.names, ScanOptions(timezone=time_zone))
-    return sum(over_rows(scan, lambda batches: sum(map(check.count_violations, batches))))
+    return sum(map_file_groups(scan, lambda batches: sum(map(check.count_violations, batches))))
 
 
 def _commit(

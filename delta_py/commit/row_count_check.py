@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, highest_row_id, num_records, row_id_high_water_mark
 from delta_py.errors import DataFileError
-from delta_py.parquet.row_counts import stored_row_count
+from delta_py.parquet.row_counts import read_row_count
 from delta_py.protocol.actions import AddFile
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
@@ -74,7 +74,7 @@ def _must_count(add: AddFile, gives_row_ids: bool) -> bool:
 def _row_count(store: ObjectStore, add: AddFile) -> int:
     """The number of rows in the file's Parquet footer. Raises DataFileError if it cannot be read."""
     try:
-        return stored_row_count(store, add.path, add.size_bytes)
+        return read_row_count(store, add.path, add.size_bytes)
     except (OSError, pa.ArrowException) as error:
         raise DataFileError(
             f"The log does not say how many rows {add.path} of the table at {store.root} has, and the file cannot be read: "

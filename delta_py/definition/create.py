@@ -31,7 +31,7 @@ from delta_py.row_rules.new_columns import check_new_rules, check_new_schema, na
 from delta_py.scan.file_groups import CHANGE_FIELDS
 from delta_py.statistics.stats_columns import check_clustering, check_stats_columns
 from delta_py.storage.store import ObjectStore
-from delta_py.types.char_types import with_texts
+from delta_py.types.char_types import with_char_as_string
 from delta_py.types.schema import (
     VARIANT,
     VOID,
@@ -194,7 +194,7 @@ def check_types(schema: StructType, table_schema: StructType | None = None) -> N
     table_types = () if table_schema is None else all_types(table_schema)
     # Unknown types that the table has already are accepted: a change of other columns must not fail because of them.
     accepted_names = {type_name(data_type) for data_type in table_types if not is_known_type(data_type)}
-    column_types = ((f.name, data_type) for f in with_texts(schema).fields for data_type in all_types(f.data_type))
+    column_types = ((f.name, data_type) for f in with_char_as_string(schema).fields for data_type in all_types(f.data_type))
     unsupported = {name: type_name(data_type) for name, data_type in column_types if not is_known_type(data_type)}
     unsupported = {name: kind for name, kind in unsupported.items() if kind not in accepted_names}
     if unsupported:

@@ -12,41 +12,44 @@ from delta_py.scan.file_pruner import partition_texts, typed_partition_values
 from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats import has_bounds, json_to_struct
 from delta_py.statistics.stats_columns import stats_columns
-from delta_py.types.schema import ArrayType, DataType, MapType, Path, find_path, leaves
+from delta_py.types.schema import ArrayType, DataType, MapType, Path, find_path, group_by_first_name, leaves
 
 # The fields of the statistics in the log, and the columns of the result that show them.
 _STATS_COLUMNS = {"nullCount": "null_count", "minValues": "min", "maxValues": "max"}
 
 
 def add_actions(snapshot: Snapshot, flatten: bool = False, *, timezone: str = "UTC") -> pa.Table:
-    """path, size_bytes, modification_time (ms), num_records, and the structs null_count, min, max and partition by column.
+    """One row for each data file of the version.
 
-    flatten: a column for each value instead, such as `min.price`. Statistics are those of the log, without deletion vectors; null
-    if unknown. Raises as Snapshot.files.
+    The columns are path, size_bytes, modification_time (ms since 1970), num_records, and the structs null_count, min, max and
+    partition, which have a field for each column of the table that has such a value. flatten: return the fields of these structs
+    as columns, such as `min.price`. timezone: the zone of partition values that are timestamps without an offset.
+    Statistics are those of the log, which ignore deletion vectors; null if unknown. Raises as Snapshot.files.
     """
     files = snapshot.files()
     config = snapshot.config
-    mode, collected = config.column_mapping_mode, set(stats_columns(config))
+    mode = config.column_mapping_mode
+    paths_with_statistics = set(stats_columns(config))
     # The columns with statistics, by their physical paths: the logical path, and the type.
     logical_paths: dict[Path, Path] = {}
     types: dict[Path, DataType] = {}
     for path, leaf in leaves(config.schema):
         physical = physical_path(config.schema, path, mode)
-        if physical in collected and not isinstance(leaf.data_type, ArrayType | MapType):
+        if physical in paths_with_statistics and not isinstance(leaf.data_type, ArrayType | MapType):
             logical_paths[physical], types[physical] = path, leaf.data_type
-    texts = files["stats"].combine_chunks()
-    stats = json_to_struct(texts, types, tight_bounds=False)
+    stats = json_to_struct(files["stats"].combine_chunks(), types, tight_bounds=False)
     columns: dict[str, pa.Array] = {
         "path": files["path"].combine_chunks(),
         "size_bytes": files["size"].combine_chunks(),
         "modification_time": files["modification_time"].combine_chunks(),
         "num_records": stats.field("numRecords"),
     }
+    # By the name of a struct in the result: the arrays of its fields, by their logical paths.
     sections = {
         column_name: {
             path: _nested_array(stats, (section, *physical))
             for physical, path in logical_paths.items()
-            if section == "nullCount" or has_bounds(types[physical])
+            if section == "nullCount" or has_bounds(types[physical])  # some types have null counts only
         }
         for section, column_name in _STATS_COLUMNS.items()
     }
@@ -70,7 +73,7 @@ def _nested_array(stats: pa.StructArray, path: Path) -> pa.Array:
 def _typed_partitions(snapshot: Snapshot, files: pa.Table, timezone: str) -> Iterator[tuple[str, pa.Array]]:
     """Yield each partition column's name, and its values for the files in the column's type."""
     config = snapshot.config
-    batches = files.select(["partition_values"]).combine_chunks().to_batches()
+    batches = files.select(["partition_values"]).combine_chunks().to_batches()  # one batch; none if there are no files
     for name, physical in zip(config.partition_columns, config.physical_partition_columns, strict=True):
         column = find_path(config.schema, (name,))[0]
         texts = partition_texts(batches[0], physical) if batches else pa.nulls(0, pa.string())
@@ -78,9 +81,8 @@ def _typed_partitions(snapshot: Snapshot, files: pa.Table, timezone: str) -> Ite
 
 
 def _nested_struct(values: dict[Path, pa.Array]) -> pa.StructArray:
-    """Nested structs of the values by path."""
-    by_first_name: dict[str, dict[Path, pa.Array]] = {}
-    for path, array in values.items():
-        by_first_name.setdefault(path[0], {})[path[1:]] = array
-    arrays = [nested[()] if () in nested else _nested_struct(nested) for nested in by_first_name.values()]
-    return pa.StructArray.from_arrays(arrays, names=list(by_first_name))
+    """A struct with the arrays at their paths: a path of several names leads through nested structs."""
+    groups = group_by_first_name(values)
+    # The path () in a group means that the group is a single array, which is a field of this struct itself.
+    arrays = [group[()] if () in group else _nested_struct(group) for group in groups.values()]
+    return pa.StructArray.from_arrays(arrays, names=list(groups))

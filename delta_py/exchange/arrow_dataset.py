@@ -57,24 +57,25 @@ def arrow_dataset(
 ) -> Any:
     """A pyarrow.dataset.Dataset of the files that may hold rows for which the predicate is true; the rows are not filtered.
 
-    timezone: as in ScanOptions. filesystem: reads the files by their paths below the table's root, instead of the table's store.
-    read_options: pyarrow's ParquetReadOptions. schema: of the dataset, instead of the table's. Raises as plan_scan and
-    read_files.
+    timezone: the zone of partition values that are timestamps without an offset. filesystem: reads the files by their paths below
+    the table's root, in place of the table's store. read_options: pyarrow's ParquetReadOptions. schema: the schema of the
+    dataset, in place of the table's. Raises as plan_scan and read_files.
     """
     import pyarrow.dataset as ds  # the only module that needs it: importing it takes longer than a small read
 
     # keep_all: the list of files keeps all of its columns, because the guarantees below come from the statistics.
     scan = plan_scan(snapshot, None, predicate, ScanOptions(timezone=timezone, keep_all=True))
     schema = schema or to_arrow_schema(snapshot.schema)
-    in_memory = pa.array([why_in_memory(snapshot.config) is not None] * scan.files.num_rows, pa.bool_())
+    needs_own_reader = pa.array([why_in_memory(snapshot.config) is not None] * scan.files.num_rows, pa.bool_())
     has_vector = scan.files["deletion_vector"].is_valid().combine_chunks()
-    is_read_now = pc.or_(in_memory, has_vector)
+    is_read_now = pc.or_(needs_own_reader, has_vector)
     fragment_files = scan.files.filter(pc.invert(is_read_now))
     options = read_options or ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
     file_format = ds.ParquetFileFormat(
         read_options=options, default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True)
     )
     schema = _with_dictionaries(schema, options.dictionary_columns or ())
+    # The size in bytes of each file that becomes a fragment, by its path.
     sizes = dict(zip(fragment_files["path"].to_pylist(), fragment_files["size"].to_pylist(), strict=True))
     files = filesystem or pa_fs.PyFileSystem(StoreFileSystem(snapshot.store, sizes))
     fragments = [
@@ -101,7 +102,7 @@ def why_in_memory(config: TableConfig) -> str | None:
 
 
 def _is_read_in_other_form(data_type: DataType) -> bool:
-    """Whether pyarrow reads values of the type in another form than this library does."""
+    """Whether pyarrow's reader returns values of the type in another form than this library's reader."""
     return data_type in (VARIANT, VOID) or isinstance(data_type, GeospatialType)
 
 
@@ -115,8 +116,8 @@ def _with_dictionaries(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
 
 def _read_rows(scan: Scan, files: pa.Table) -> pa.Table:
     """The rows of these files of the scan, read by this library."""
-    planned = (file for batch in files.to_batches(max_chunksize=4096) for file in scan_files(batch))
-    return pa.Table.from_batches(read_files(scan.state, planned), schema=to_arrow_schema(scan.output_schema))
+    files_to_read = (file for batch in files.to_batches(max_chunksize=4096) for file in scan_files(batch))
+    return pa.Table.from_batches(read_files(scan.state, files_to_read), schema=to_arrow_schema(scan.output_schema))
 
 
 # ---------------------------------------------------------------- what is known about each file
@@ -127,9 +128,9 @@ def _guarantees(ds: Any, config: TableConfig, files: pa.Table, timezone: str) ->
     columns = [f for f in config.schema.fields if _is_bounded(f) and f.name not in config.partition_columns]
     stats = parse_stats(files["stats"], {(f.name,): f.data_type for f in columns})
     facts_by_file: list[list[Any]] = [[] for _ in range(files.num_rows)]
-    batch = files.combine_chunks().to_batches()
-    for column in config.partition_fields if batch else ():
-        values = typed_partition_values(partition_texts(batch[0], column.name), column, timezone)
+    batches = files.combine_chunks().to_batches()  # one batch; none if there are no files
+    for column in config.partition_fields if batches else ():
+        values = typed_partition_values(partition_texts(batches[0], column.name), column, timezone)
         field = ds.field(column.name)
         for facts, value in zip(facts_by_file, values, strict=True):
             facts.append(field == value if value.is_valid else field.is_null())
@@ -145,11 +146,14 @@ def _is_bounded(column: StructField) -> bool:
 
 
 def _add_bounds(field: Any, stats: FileStats, column: StructField, facts_by_file: Sequence[list[Any]]) -> None:
-    """Append what the statistics say of a column to the facts about each file."""
+    """Append what the statistics say about a column to the facts about each file.
+
+    field: the column as an expression of pyarrow. facts_by_file: for each file, expressions that are true for all of its rows.
+    """
     path = (column.name,)
-    unknown = pa.nulls(stats.file_count, pa.int64())
+    unknown_counts = pa.nulls(stats.file_count, pa.int64())
     minimum, maximum = stats.minimum.get(path), stats.maximum.get(path)
-    null_counts = stats.null_count.get(path, unknown).to_pylist()
+    null_counts = stats.null_count.get(path, unknown_counts).to_pylist()
     row_counts = stats.num_records.to_pylist()
     for index, facts in enumerate(facts_by_file):
         null_count, row_count = null_counts[index], row_counts[index]
@@ -161,7 +165,8 @@ def _add_bounds(field: Any, stats: FileStats, column: StructField, facts_by_file
         for bound, is_lower in ((minimum, True), (maximum, False)):
             if bound is not None and bound[index].is_valid:
                 fact = field >= bound[index] if is_lower else field <= bound[index]
-                # A null is within no bounds, so it needs a condition of its own. pyarrow understands it only in this order.
+                # A null is within no bounds, so it needs a condition of its own. pyarrow
+                # can use the fact only if the condition for nulls comes second.
                 facts.append(fact if null_count == 0 else fact | field.is_null())
 
 

@@ -21,8 +21,11 @@ from delta_py.storage.store import ObjectStore
 
 
 class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
-    """A file system of pyarrow over a store. sizes: the sizes of files in bytes, by path, where the caller knows them. They save
-    a request for each file, and such a path is used unchanged, so it may be absolute."""
+    """A file system of pyarrow over a store.
+
+    sizes: the sizes in bytes of files that the caller knows, by their paths. A known size saves a request when the file is
+    opened. The path of such a file is used unchanged, so it may be absolute.
+    """
 
     def __init__(self, store: ObjectStore, sizes: Mapping[str, int] | None = None) -> None:
         self.store, self.sizes = store, dict(sizes or {})
@@ -51,6 +54,7 @@ class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
         """pyarrow's FileInfo of a file or directory, or of type NotFound. A path is a directory if there are files below it."""
         name = _store_path(path)
         directory, _, file_name = name.rpartition("/")
+        # The store has no request for one file: the listing of its directory begins with it.
         info = (
             next((info for info in self.store.list_from(directory, file_name) if info.path == name), None) if file_name else None
         )
@@ -60,8 +64,10 @@ class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
         return pa_fs.FileInfo(path, pa_fs.FileType.Directory if is_directory else pa_fs.FileType.NotFound)
 
     def get_file_info_selector(self, selector: Any) -> list[Any]:
-        """The files and directories below a directory, as pyarrow's FileSelector asks for them: all, or only its direct children.
-        Directories are those that contain files. Raises FileNotFoundError."""
+        """The files below a directory, and the directories that contain them. Raises FileNotFoundError.
+
+        selector: pyarrow's FileSelector: the directory, and whether everything below it is listed or only its direct children.
+        """
         base = _store_path(selector.base_dir)
         prefix = f"{base}/" if base else ""
         files = list(self.store.list_recursive(base))
@@ -99,7 +105,7 @@ class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
     # ------------------------------------------------------------ changing
 
     def create_dir(self, path: str, recursive: bool) -> None:
-        """Directories appear with their first file."""
+        """Does nothing: a directory exists as soon as it contains a file."""
 
     def delete_dir(self, path: str) -> None:
         for info in list(self.store.list_recursive(_store_path(path))):

@@ -36,6 +36,7 @@ def _filter_condition(schema: StructType, partition_columns: Sequence[str], part
         raise _invalid_filter_error(partition_filter)
     column, operator, value = partition_filter
     is_list = isinstance(value, list | tuple | set)
+    # IN needs several values, and a comparison one.
     if not (operator in _LISTS and is_list) and not (operator in _COMPARISONS and not is_list):
         raise _invalid_filter_error(partition_filter)
     if column not in partition_columns:
@@ -68,7 +69,7 @@ def partition_text(value: Any) -> str:
         case date():
             return value.isoformat()
         case bytes():
-            return value.decode("unicode_escape", "backslashreplace")
+            return value.decode("unicode_escape", "backslashreplace")  # as deltalake encodes bytes
         case _:
             raise ValueError(
                 f"A partition cannot have the value {value!r} of type {type(value).__name__}. Could not encode partition "

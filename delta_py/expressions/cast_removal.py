@@ -1,6 +1,7 @@
 """Removes the cast of an operand that is compared with constants, if the operand's own type can express the constants exactly.
 
-`cast(i as bigint) = 5L` becomes `i = 5`: statistics describe a column without a cast, and it costs nothing to compare.
+`cast(i as bigint) = 5L` becomes `i = 5`. Statistics describe a column without a cast, so they can now rule out files, and no row
+needs to be cast.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ _WIDE = decimal.Context(prec=200)  # exact for decimals of 38 digits at any scal
 
 
 def remove_cast(left: Node, right: Node) -> tuple[Node, Node]:
-    """Removes the cast of the left operand, if the operand's own type can express the constant on the right."""
+    """Both operands, without the cast of the left one if the type inside of the cast can express the constant on the right.
+    Otherwise, and if the right operand is no constant, both are returned unchanged."""
     if not isinstance(right.expression, Literal):
         return left, right
     operand, literals = remove_casts(left, [right.expression])
@@ -28,8 +30,10 @@ def remove_cast(left: Node, right: Node) -> tuple[Node, Node]:
 
 
 def remove_casts(node: Node, literals: list[Literal]) -> tuple[Node, list[Literal]]:
-    """The node without the casts around it, as long as the type inside the cast holds every literal, and the literals in that
-    type."""
+    """The node without the outer casts that are not needed, and the literals in the type of the remaining node.
+
+    A cast is removed if it is lossless and the type inside of it expresses every literal exactly.
+    """
     while isinstance(node.expression, Cast) and _is_lossless(node.children[0].data_type, node.data_type):
         operand = node.children[0]
         narrow_literals = [_narrow_literal(literal, operand.data_type) for literal in literals]

@@ -23,14 +23,14 @@ def is_deterministic(expression: Expression) -> bool:
     return not any(isinstance(node, Call) and node.name in CLOCK_FUNCTIONS for node in nodes_of(expression))
 
 
-def at_time(expression: Expression, now: datetime.datetime, session_timezone: str = "UTC") -> Expression:
+def replace_clock_functions(expression: Expression, now: datetime.datetime, session_timezone: str = "UTC") -> Expression:
     """The expression with the clock's functions replaced by their values at `now`, a datetime with a time zone.
 
     Dates and wall clocks are those of session_timezone. A write calls this once, so every row gets the same time.
     """
     if isinstance(expression, Call) and expression.name in CLOCK_FUNCTIONS:
         return _clock_value(expression.name, now.astimezone(datetime.UTC), session_timezone)
-    return map_children(expression, lambda child: at_time(child, now, session_timezone))
+    return map_children(expression, lambda child: replace_clock_functions(child, now, session_timezone))
 
 
 def _clock_value(name: str, now: datetime.datetime, zone: str) -> Literal:

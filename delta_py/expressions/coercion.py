@@ -87,7 +87,7 @@ def decimal_of_value(value: int) -> DecimalType:
 
 
 def decimal_of_number(number: decimal.Decimal) -> DecimalType | None:
-    """The type of a decimal literal: its own digits; None if it has too many."""
+    """The decimal type with exactly the digits of a literal; None if it has more than 38 digits."""
     exponent: Any = number.as_tuple().exponent
     scale = max(0, -exponent)
     precision = max(len(number.as_tuple().digits) + max(0, exponent), scale, 1)
@@ -114,7 +114,7 @@ def common_type(first: DataType, second: DataType) -> DataType | None:
 
 def common_type_of_all(types: Iterable[DataType]) -> DataType | None:
     """The type to which Spark casts all operands; None if there is none. VOID without types, or if all are VOID."""
-    common: DataType = VOID  # null: the common type of it and another type is the other type
+    common: DataType = VOID  # the type of null: the common type of VOID and another type is the other type
     type_list = list(types)
     # There may be very many items of few types, so each type is compared once. Structs have no hash, and arrays and maps may
     # contain structs: such lists keep their duplicates.
@@ -148,13 +148,13 @@ def _common_with_text(other_type: DataType) -> DataType | None:
 
 
 def wider_decimal(left: DecimalType, right: DecimalType) -> DecimalType:
-    """The type that holds the values of both. If that needs more than 38 digits, the integral digits remain and the scale
-    shrinks."""
+    """The decimal type that holds the values of both types. If it would need more than 38 digits, all digits before the point
+    remain and the scale is reduced."""
     scale = max(left.scale, right.scale)
-    integral = max(left.precision - left.scale, right.precision - right.scale)
-    if integral + scale <= MAX_PRECISION:
-        return DecimalType(integral + scale, scale)
-    return DecimalType(MAX_PRECISION, max(0, MAX_PRECISION - integral))
+    integral_digits = max(left.precision - left.scale, right.precision - right.scale)
+    if integral_digits + scale <= MAX_PRECISION:
+        return DecimalType(integral_digits + scale, scale)
+    return DecimalType(MAX_PRECISION, max(0, MAX_PRECISION - integral_digits))
 
 
 # ---------------------------------------------------------------- casts without the word CAST

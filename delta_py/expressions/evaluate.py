@@ -23,11 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import DeltaError, ExpressionError
-from delta_py.expressions.clock import at_time
+from delta_py.expressions.clock import replace_clock_functions
 from delta_py.expressions.coercion import is_fractional
 from delta_py.expressions.functions.function_table import FUNCTIONS, call_values
 from delta_py.expressions.functions.like import match_like
-from delta_py.expressions.functions.text_growth import MOST_BYTES, growth_limit, in_each_row
+from delta_py.expressions.functions.text_growth import MOST_BYTES, growth_limit, repeat_in_rows
 from delta_py.expressions.nodes import Node, cases_of, literal_scalar
 from delta_py.expressions.resolve import resolve
 from delta_py.expressions.tree import (
@@ -70,17 +70,17 @@ def evaluate(
     """One value per row: an Array for a RecordBatch, a ChunkedArray for a Table.
 
     now: the value of current_timestamp(), with dates and wall clocks in time_zone; without it such an expression is refused.
-    For many batches of one write, call clock.at_time once instead: then the prepared expression is cached.
+    For many batches of one write, call clock.replace_clock_functions once instead: then the prepared expression is cached.
     Raises SchemaMismatchError for a column that the batch lacks, ExpressionError for expressions that cannot be evaluated, and
     for values that ANSI SQL refuses (ARITHMETIC_OVERFLOW, DIVIDE_BY_ZERO, CAST_INVALID_INPUT, ...).
     """
     if now is not None:
-        expression = at_time(expression, now, time_zone)
-    plan = _plan(expression, batch.schema)
+        expression = replace_clock_functions(expression, now, time_zone)
+    plan = _plan_for(expression, batch.schema)
     if isinstance(batch, pa.Table):
-        chunks = [plan.array(part) for part in batch.to_batches()]
+        chunks = [plan.evaluate_batch(part) for part in batch.to_batches()]
         return pa.chunked_array(chunks, to_arrow_type(plan.root.data_type))
-    return plan.array(batch)
+    return plan.evaluate_batch(batch)
 
 
 def can_evaluate(expression: Expression, schema: StructType) -> bool:
@@ -95,7 +95,8 @@ def can_evaluate(expression: Expression, schema: StructType) -> bool:
 def _is_evaluable(node: Node) -> bool:
     """Whether each function in the expression can be computed here."""
     if isinstance(node.expression, Call):
-        function = FUNCTIONS.get(node.expression.name)  # None for conditionals, which are evaluated here
+        function = FUNCTIONS.get(node.expression.name)  # None for conditionals, which _Plan evaluates itself
+        # A function without `run` is known only by its types: a function of the clock that was not yet replaced by its value.
         if function is not None and function.run is None:
             return False
     return all(_is_evaluable(child) for child in node.children)
@@ -105,23 +106,26 @@ def _is_evaluable(node: Node) -> bool:
 
 
 class _Plan:
-    """A resolved expression, with its constants as Arrow values. Immutable, so threads may share it."""
+    """A resolved expression that can be evaluated for many batches. Its constants are converted to Arrow values once.
+
+    A plan does not change, so threads may share it.
+    """
 
     def __init__(self, root: Node) -> None:
         self.root = root
         self._constants: Mapping[int, Any] = dict(_constants(root))
 
-    def array(self, batch: pa.RecordBatch) -> Any:
+    def evaluate_batch(self, batch: pa.RecordBatch) -> Any:
         """One value per row, as an Array. Raises ExpressionError, for errors of Arrow too."""
         try:
-            with growth_limit(MOST_BYTES):
-                return _to_array(self.value(self.root, batch), batch.num_rows)
+            with growth_limit(MOST_BYTES):  # functions such as repeat could otherwise fill the memory
+                return _to_array(self.evaluate_node(self.root, batch), batch.num_rows)
         except pa.ArrowException as error:
             raise ExpressionError(f"The expression could not be evaluated: {error}.") from error
 
     # ------------------------------------------------------------ nodes
 
-    def value(self, node: Node, batch: pa.RecordBatch) -> Any:
+    def evaluate_node(self, node: Node, batch: pa.RecordBatch) -> Any:
         """An Array, or a Scalar if all rows have the same value."""
         match node.expression:
             case Literal():
@@ -130,56 +134,57 @@ class _Plan:
                 return _column(path, node.data_type, batch)
             case Comparison(op, _, _):
                 if op == "<=>":  # never null, so it needs the values of both operands in every row
-                    left, right = (self.value(child, batch) for child in node.children)
+                    left, right = (self.evaluate_node(child, batch) for child in node.children)
                 else:
                     left, right = self._evaluate_strictly(node, batch)
                 return compare(op, left, right, node.children[0].data_type)
             case In():
-                return self._is_in(node, batch)
+                return self._evaluate_in(node, batch)
             case IsNull():
-                return pc.is_null(self.value(node.children[0], batch))
+                return pc.is_null(self.evaluate_node(node.children[0], batch))
             case StringMatch(kind, _, pattern):
-                return _MATCHERS[kind](self.value(node.children[0], batch), pattern)
+                return _MATCHERS[kind](self.evaluate_node(node.children[0], batch), pattern)
             case Not():
-                return pc.invert(self.value(node.children[0], batch))
+                return pc.invert(self.evaluate_node(node.children[0], batch))
             case And():
-                return self._and_or(node, batch, pc.and_kleene, True)
+                return self._evaluate_and_or(node, batch, pc.and_kleene, True)
             case Or():
-                return self._and_or(node, batch, pc.or_kleene, False)
+                return self._evaluate_and_or(node, batch, pc.or_kleene, False)
             case Cast(_, target):
                 child = node.children[0]
-                return _on_arrays(lambda a: cast_values(a, child.data_type, target), [self.value(child, batch)])
+                return _call_on_arrays(lambda a: cast_values(a, child.data_type, target), [self.evaluate_node(child, batch)])
             case Call(name, _):
-                return self._call(name, node, batch)
+                return self._evaluate_call(name, node, batch)
 
-    def _call(self, name: str, node: Node, batch: pa.RecordBatch) -> Any:
-        """A call: of a conditional, of try_cast, or of a function in the table."""
+    def _evaluate_call(self, name: str, node: Node, batch: pa.RecordBatch) -> Any:
+        """The result of a call. The name is a conditional, try_cast, greatest, least, or a function in the table."""
         if name == "coalesce":
-            return self._coalesce(node, batch)
+            return self._evaluate_coalesce(node, batch)
         if name in ("if", "case"):
-            return self._cases(node, batch)
+            return self._evaluate_cases(node, batch)
         if name == "try_cast":
             child = node.children[0]
             run = partial(try_cast_values, source=child.data_type, target=node.data_type)
-            return _on_arrays(run, [self.value(child, batch)])
+            return _call_on_arrays(run, [self.evaluate_node(child, batch)])
         if name in ("greatest", "least"):
-            return _greatest_or_least(name, [self.value(child, batch) for child in node.children], node.data_type)
+            return _greatest_or_least(name, [self.evaluate_node(child, batch) for child in node.children], node.data_type)
         if name in _STRICT_OPERATORS:
             arguments = self._evaluate_strictly(node, batch)
         else:
-            arguments = [self.value(child, batch) for child in node.children]
+            arguments = [self.evaluate_node(child, batch) for child in node.children]
+        # For the arguments that a function requires as Python constants.
         literals = [child.expression.value if isinstance(child.expression, Literal) else None for child in node.children]
-        return _on_arrays(lambda *arrays: call_values(name, arrays, literals, node.data_type), arguments)
+        return _call_on_arrays(lambda *arrays: call_values(name, arrays, literals, node.data_type), arguments)
 
-    def _is_in(self, node: Node, batch: pa.RecordBatch) -> Any:
+    def _evaluate_in(self, node: Node, batch: pa.RecordBatch) -> Any:
         """IN. The result is null for a null operand. A value without a match gives null if an option is null."""
         options, has_null = self._constants[id(node)]
-        values = self.value(node.children[0], batch)
+        values = self.evaluate_node(node.children[0], batch)
         if pa.types.is_floating(values.type):
             values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 becomes 0.0
         if pa.types.is_null(values.type):
-            return pa.scalar(None, pa.bool_())  # an operand of the type void is null in every row
-        is_member = _on_arrays(lambda array: pc.is_in(array, value_set=options, skip_nulls=True), [values])
+            return pa.scalar(None, pa.bool_())  # an operand of the type VOID is null in every row
+        is_member = _call_on_arrays(lambda array: pc.is_in(array, value_set=options, skip_nulls=True), [values])
         is_member = pc.if_else(pc.is_valid(values), is_member, None)
         return pc.if_else(is_member, True, None) if has_null else is_member
 
@@ -190,14 +195,16 @@ class _Plan:
         evaluated. Division evaluates the divisor first, as Spark does."""
         operands = list(node.children)
         if len(operands) != 2 or (not operands[0].can_fail and not operands[1].can_fail):
-            return [self.value(child, batch) for child in operands]
+            return [self.evaluate_node(child, batch) for child in operands]
         is_division = isinstance(node.expression, Call) and node.expression.name in ("/", "%", "div")
         first, second = reversed(operands) if is_division else operands
-        first_value = self.value(first, batch)
-        second_value = self._for_rows(second, batch, pc.is_valid(first_value)) if second.can_fail else self.value(second, batch)
+        first_value = self.evaluate_node(first, batch)
+        second_value = (
+            self._evaluate_rows(second, batch, pc.is_valid(first_value)) if second.can_fail else self.evaluate_node(second, batch)
+        )
         return [second_value, first_value] if is_division else [first_value, second_value]
 
-    def _and_or(self, node: Node, batch: pa.RecordBatch, kernel: Any, neutral: bool) -> Any:
+    def _evaluate_and_or(self, node: Node, batch: pa.RecordBatch, kernel: Any, neutral: bool) -> Any:
         """AND and OR, from left to right. An operand that can fail is evaluated only for rows that the operands before it leave
         undecided.
 
@@ -208,56 +215,66 @@ class _Plan:
             if child.can_fail:
                 # A row is undecided if its result is `neutral` or null: null AND false is false, null OR true is true.
                 undecided_rows = pc.fill_null(result if neutral else pc.invert(result), True)
-                result = kernel(result, self._for_rows(child, batch, undecided_rows))
+                result = kernel(result, self._evaluate_rows(child, batch, undecided_rows))
             else:
-                result = kernel(result, self.value(child, batch))
+                result = kernel(result, self.evaluate_node(child, batch))
         return result
 
-    def _coalesce(self, node: Node, batch: pa.RecordBatch) -> Any:
+    def _evaluate_coalesce(self, node: Node, batch: pa.RecordBatch) -> Any:
         """The first value that is not null. An operand that can fail is evaluated only for rows where all operands before it are
         null."""
-        result = self.value(node.children[0], batch)
+        result = self.evaluate_node(node.children[0], batch)
         for child in node.children[1:]:
             if isinstance(result, pa.Scalar):  # all rows have the same value
                 if result.is_valid:
                     break
-                result = self.value(child, batch)
+                result = self.evaluate_node(child, batch)
             elif result.null_count:
-                next_values = self._for_rows(child, batch, pc.is_null(result)) if child.can_fail else self.value(child, batch)
+                next_values = (
+                    self._evaluate_rows(child, batch, pc.is_null(result)) if child.can_fail else self.evaluate_node(child, batch)
+                )
                 result = pc.if_else(pc.is_valid(result), result, next_values)
         return result
 
-    def _cases(self, node: Node, batch: pa.RecordBatch) -> Any:
+    def _evaluate_cases(self, node: Node, batch: pa.RecordBatch) -> Any:
         """IF and CASE. A condition or value that can fail is evaluated only for the rows that need it."""
         cases = cases_of(node)
         remaining_rows: Any = pa.scalar(True)  # rows that no condition has selected yet
         branches = []
         for condition, value in zip(cases.conditions, cases.values, strict=True):
-            is_true = self._for_rows(condition, batch, remaining_rows) if condition.can_fail else self.value(condition, batch)
+            is_true = (
+                self._evaluate_rows(condition, batch, remaining_rows)
+                if condition.can_fail
+                else self.evaluate_node(condition, batch)
+            )
             is_selected = pc.and_(remaining_rows, pc.fill_null(is_true, False))
-            values = self._for_rows(value, batch, is_selected) if value.can_fail else self.value(value, batch)
+            values = self._evaluate_rows(value, batch, is_selected) if value.can_fail else self.evaluate_node(value, batch)
             branches.append((is_selected, values))
             remaining_rows = pc.and_not(remaining_rows, is_selected)
         result: Any = pa.scalar(None, to_arrow_type(node.data_type))
         if cases.otherwise is not None:
             otherwise = cases.otherwise
-            result = self._for_rows(otherwise, batch, remaining_rows) if otherwise.can_fail else self.value(otherwise, batch)
-        for is_selected, values in reversed(branches):
+            result = (
+                self._evaluate_rows(otherwise, batch, remaining_rows)
+                if otherwise.can_fail
+                else self.evaluate_node(otherwise, batch)
+            )
+        for is_selected, values in reversed(branches):  # each row is selected by at most one branch
             result = pc.if_else(is_selected, values, result)
         return result
 
-    def _for_rows(self, node: Node, batch: pa.RecordBatch, rows: Any) -> Any:
+    def _evaluate_rows(self, node: Node, batch: pa.RecordBatch, rows: Any) -> Any:
         """The node's values where `rows` is true, null elsewhere. Only these rows are evaluated. rows: a boolean for each row, or
         one for all rows; never null."""
         if isinstance(rows, pa.Scalar):
-            return self.value(node, batch) if rows.as_py() else pa.scalar(None, to_arrow_type(node.data_type))
+            return self.evaluate_node(node, batch) if rows.as_py() else pa.scalar(None, to_arrow_type(node.data_type))
         needed_count = rows.true_count
         if needed_count == batch.num_rows:
-            return self.value(node, batch)
+            return self.evaluate_node(node, batch)
         if needed_count:
             # Only the columns that the node uses are filtered.
             needed_columns = batch.select(sorted({path[0] for path in columns_of(node.expression)}))
-            values = _to_array(self.value(node, _filter_rows(needed_columns, rows)), needed_count)
+            values = _to_array(self.evaluate_node(node, _filter_rows(needed_columns, rows)), needed_count)
         else:
             values = pa.nulls(0, to_arrow_type(node.data_type))
         # The n-th true row gets the n-th computed value.
@@ -266,7 +283,10 @@ class _Plan:
 
 
 def _constants(node: Node) -> Any:
-    """Yields (id of the node, value) for the literals and the lists of IN, so that they are converted once for all batches."""
+    """Yields (id of the node, value) for the literals and for the options of IN, so that they are converted once for all batches.
+
+    The value is a Scalar for a literal, and the pair that _option_values returns for IN.
+    """
     if isinstance(node.expression, Literal):
         yield id(node), literal_scalar(node.expression)
     elif isinstance(node.expression, In):
@@ -276,7 +296,7 @@ def _constants(node: Node) -> Any:
 
 
 def _option_values(options: tuple[Literal, ...], data_type: DataType) -> tuple[Any, bool]:
-    """The options without null as an array, and whether there was a null."""
+    """The options without null as an array, and whether null was one of the options."""
     valid_options = [option.value for option in options if option.value is not None]
     values = pa.array(valid_options, to_arrow_type(data_type))
     if is_fractional(data_type):
@@ -296,15 +316,20 @@ class _CachedPlan:
 
 
 class _PlanCache:
-    """Plans by expression and schema. An expression is found by identity: comparing large trees would cost more."""
+    """The latest plans, so that an expression is not resolved again for each batch.
+
+    The key is the identity of the expression, because comparing large trees would cost more than it saves.
+    """
 
     def __init__(self) -> None:
         self._cached_plans: OrderedDict[int, _CachedPlan] = OrderedDict()
         self._lock = Lock()
 
     def get(self, expression: Expression, schema: pa.Schema) -> _Plan:
-        """The plan of the expression for batches of the schema, from the cache or made now. The cache has one plan for each
-        expression, for the schema of its last use. If the cache is full, the oldest plan leaves it."""
+        """The plan of the expression for batches of the schema: the cached one, or a new one that is then cached.
+
+        The cache has one plan for each expression, for the schema of its last use. A full cache drops the oldest plan.
+        """
         key = id(expression)
         with self._lock:
             entry = self._cached_plans.get(key)
@@ -323,7 +348,7 @@ class _PlanCache:
         return plan
 
 
-_plan = _PlanCache().get
+_plan_for = _PlanCache().get
 
 
 def _columns_named(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
@@ -363,10 +388,10 @@ def _column(path: tuple[str, ...], data_type: DataType, batch: pa.RecordBatch) -
 
 def _to_array(value: Any, row_count: int) -> Any:
     """An Array with a value for each row; a Scalar is repeated."""
-    return in_each_row(value, row_count) if isinstance(value, pa.Scalar) else value
+    return repeat_in_rows(value, row_count) if isinstance(value, pa.Scalar) else value
 
 
-def _on_arrays(run: Callable[..., Any], arguments: list[Any]) -> Any:
+def _call_on_arrays(run: Callable[..., Any], arguments: list[Any]) -> Any:
     """Calls a function that needs at least one Array; if all arguments are Scalars, returns a Scalar."""
     if all(isinstance(argument, pa.Scalar) for argument in arguments):
         return run(*(pa.repeat(argument, 1) for argument in arguments))[0]

@@ -15,13 +15,16 @@ MAX_NODES = 100_000
 """The maximum number of parts of one expression. A part counts in each of its places, so a short text may have very many."""
 
 SUBQUERY = "A subquery"
+"""The subject of not_supported for a subquery. Callers compare it with the error's `function` to give their own error."""
 
 _SHOWN_CHARACTERS = 100
 
 
 class BadRows(Exception):
-    """The reason why a value was refused, as the error's cause: `rows` flags (true) all rows that fail in the same way, so that
-    the `try_` functions can make them null."""
+    """The cause of an ExpressionError about values: it names the rows, so that the `try_` functions can make them null.
+
+    rows: a boolean for each row, true for all rows that fail in the same way.
+    """
 
     def __init__(self, rows: Any) -> None:
         super().__init__("rows that fail")

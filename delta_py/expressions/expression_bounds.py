@@ -50,14 +50,14 @@ class Bounds:
     """lower, upper: an Array with one value per file (null: unknown), a Scalar for a constant, or None: unknown for all files.
 
     all_null: files in which every row is null. may_be_null: files in which some row may be null. Both boolean Arrays.
-    hidden_nan: NaN, which is above everything, may be among the values although `upper` is a number.
+    may_contain_nan: NaN, which is above everything, may be among the values although `upper` is a number. One flag for all files.
     """
 
     lower: Any
     upper: Any
     all_null: pa.BooleanArray
     may_be_null: pa.BooleanArray
-    hidden_nan: bool = False
+    may_contain_nan: bool = False
 
     @property
     def is_constant(self) -> bool:
@@ -80,15 +80,15 @@ class FileBounds:
 
     def unknown(self) -> Bounds:
         """The bounds if nothing is known about the values: any value, null or NaN may be in any file."""
-        return Bounds(None, None, self.no_file, self.every_file, hidden_nan=True)
+        return Bounds(None, None, self.no_file, self.every_file, may_contain_nan=True)
 
-    def of(self, node: Node) -> Bounds:
+    def bounds_of(self, node: Node) -> Bounds:
         """The bounds of an operand in each file. Unknown for operations that do not keep the order of values."""
         match node.expression:
             case Literal():
                 return self._literal_bounds(node.expression)
             case Column(path):
-                return self.column(path)
+                return self.column_bounds(path)
             case Cast(_, target):
                 return self._cast_bounds(node.children[0], target)
             case Call(name, _):
@@ -97,8 +97,8 @@ class FileBounds:
 
     # ------------------------------------------------------------ columns and constants
 
-    def column(self, path: Path) -> Bounds:
-        """The bounds of a column in each file, from partition values or statistics. They are computed once."""
+    def column_bounds(self, path: Path) -> Bounds:
+        """The bounds of a column in each file: from partition values if it is a partition column, otherwise from statistics."""
         if path not in self._columns:
             self._columns[path] = self._partition_bounds(path) if path in self._partitions else self._statistics_bounds(path)
         return self._columns[path]
@@ -113,6 +113,7 @@ class FileBounds:
         """The bounds of a column by the statistics. NaN as a bound counts as unknown. Floating point columns may have NaN among
         their values, because writers leave it out of bounds."""
         lower, upper = self._stats.minimum.get(path), self._stats.maximum.get(path)
+        # Some writers cannot write years beyond 9999 or before 1: their first and last bound may stand for values beyond it.
         lower = None if lower is None else without_calendar_limits(lower, -1)
         upper = None if upper is None else without_calendar_limits(upper, 1)
         all_null, may_be_null = self._null_masks(path)
@@ -124,7 +125,7 @@ class FileBounds:
         is_floating = any(side is not None and pa.types.is_floating(side.type) for side in (lower, upper))
         if is_floating:
             lower, upper = (None if side is None else pc.if_else(pc.is_nan(side), None, side) for side in (lower, upper))
-        return Bounds(lower, upper, all_null, may_be_null, hidden_nan=is_floating)
+        return Bounds(lower, upper, all_null, may_be_null, may_contain_nan=is_floating)
 
     def _null_masks(self, path: Path) -> tuple[pa.BooleanArray, pa.BooleanArray]:
         """all_null and may_be_null, as in Bounds. A null count of 0 or of all rows is right even if bounds are wide
@@ -141,20 +142,20 @@ class FileBounds:
             return Bounds(None, None, self.every_file, self.every_file)
         scalar = literal_scalar(literal)
         if isinstance(literal.value, float) and math.isnan(literal.value):
-            return Bounds(None, None, self.no_file, self.no_file, hidden_nan=True)
+            return Bounds(None, None, self.no_file, self.no_file, may_contain_nan=True)
         return Bounds(scalar, scalar, self.no_file, self.no_file)
 
     # ------------------------------------------------------------ operations that keep order
 
     def _cast_bounds(self, operand: Node, target: DataType) -> Bounds:
         """The bounds of a cast: the casts of the operand's bounds. Unknown unless the cast keeps the order of values."""
-        operand_bounds, source = self.of(operand), operand.data_type
+        operand_bounds, source = self.bounds_of(operand), operand.data_type
         # Only NaN and infinities become null in a cast, and only in a cast to decimals.
         nulls = self.every_file if is_fractional(source) and isinstance(target, DecimalType) else operand_bounds.may_be_null
-        unknown_bounds = Bounds(None, None, operand_bounds.all_null, nulls, hidden_nan=True)
+        unknown_bounds = Bounds(None, None, operand_bounds.all_null, nulls, may_contain_nan=True)
         if (type_family(source), type_family(target)) not in _ORDERED_CASTS:
             return unknown_bounds
-        if operand_bounds.hidden_nan and not is_fractional(target) and not isinstance(target, DecimalType):
+        if operand_bounds.may_contain_nan and not is_fractional(target) and not isinstance(target, DecimalType):
             return unknown_bounds  # the cast of NaN fails
 
         def cast_side(side: Any) -> Any:
@@ -164,7 +165,7 @@ class FileBounds:
         if bounds is None:
             return unknown_bounds
         bounds = replace(bounds, may_be_null=nulls)
-        return bounds if is_fractional(target) or not operand_bounds.hidden_nan else replace(bounds, upper=None)
+        return bounds if is_fractional(target) or not operand_bounds.may_contain_nan else replace(bounds, upper=None)
 
     def _call_bounds(self, name: str, node: Node) -> Bounds:
         """The bounds of a call, if one argument varies, all others are constants, and the result increases with this argument.
@@ -173,19 +174,22 @@ class FileBounds:
         if len(varying) != 1:
             return self.unknown()
         operand = node.children[varying[0]]
-        if name in ("from_utc_timestamp", "to_utc_timestamp"):
+        if name in ("from_utc_timestamp", "to_utc_timestamp"):  # these do not quite keep the order
             return self._zone_conversion_bounds(name, node, operand)
         function = FUNCTIONS.get(name)
         if function is None or function.run is None or not (function.increasing or _adds_constant(name, node, varying[0])):
             return self.unknown()
-        operand_bounds = self.of(operand)
-        if operand_bounds.hidden_nan and not is_fractional(node.data_type):
+        operand_bounds = self.bounds_of(operand)
+        if operand_bounds.may_contain_nan and not is_fractional(node.data_type):
             return self.unknown()  # the value that NaN becomes (0, in floor) may be anywhere
         return self._bounds_through_call(node, varying[0], operand_bounds) or self.unknown()
 
     def _bounds_through_call(self, node: Node, varying: int, operand_bounds: Bounds) -> Bounds | None:
-        """The bounds of a call: the function's values for both bounds of the argument that varies. operand_bounds: of this
-        argument. varying: its position. None if a constant is null, or if _change_sides returns None."""
+        """The bounds of a call: the function's results for both bounds of its only argument that varies.
+
+        varying: the position of this argument. operand_bounds: the bounds of this argument.
+        None if a constant is null, or if a bound has no result that is known (see _change_sides).
+        """
         assert isinstance(node.expression, Call)
         name = node.expression.name
         literals = [child.expression if isinstance(child.expression, Literal) else None for child in node.children]
@@ -200,9 +204,12 @@ class FileBounds:
         return _change_sides(operand_bounds, lambda side: _run_on_side(side, run))
 
     def _zone_conversion_bounds(self, name: str, node: Node, operand: Node) -> Bounds:
-        """The bounds of from_utc_timestamp and to_utc_timestamp. Wall clocks go back at the end of daylight saving time: the
-        bounds are widened by more than that. Unknown if the zone varies."""
-        bounds = self._bounds_through_call(node, 0, self.of(operand)) if operand is node.children[0] else None
+        """The bounds of from_utc_timestamp and to_utc_timestamp. Unknown if the zone is not a constant.
+
+        Wall clocks go back at the end of daylight saving time, so a later instant may have an earlier wall clock. The bounds are
+        widened by more than clocks ever go back.
+        """
+        bounds = self._bounds_through_call(node, 0, self.bounds_of(operand)) if operand is node.children[0] else None
         if bounds is None:
             return self.unknown()
         try:

@@ -26,8 +26,10 @@ _MOST_CONSTANT_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A resolved expression with its type. can_fail: evaluating it may raise for some row. size: the number of nodes to
-    visit; a node that occurs in several places counts in each.
+    """A resolved expression with its type.
+
+    children: the nodes of the expression's operands. can_fail: evaluation may raise an error for some row. size: the number of
+    nodes in this tree; a node that occurs in several places counts in each.
 
     Raises ExpressionError if the size exceeds MAX_NODES.
     """
@@ -54,7 +56,7 @@ class Cases(NamedTuple):
 
 
 def cases_of(node: Node) -> Cases:
-    """The parts of an `if` or `case`."""
+    """The branches of a call of `if` or `case`."""
     parts = node.children  # condition, value, condition, value, ..., and ELSE's value if their number is odd
     branch_count = len(parts) // 2
     return Cases(parts[0 : 2 * branch_count : 2], parts[1 : 2 * branch_count : 2], parts[-1] if len(parts) % 2 else None)
@@ -67,11 +69,11 @@ def literal_node(literal: Literal) -> Node:
     return Node(literal, literal.data_type)
 
 
-def null_test(child: Node) -> Node:
+def null_test_node(child: Node) -> Node:
     return Node(IsNull(child.expression), BOOLEAN, (child,), child.can_fail)
 
 
-def negated(child: Node) -> Node:
+def not_node(child: Node) -> Node:
     return Node(Not(child.expression), BOOLEAN, (child,), child.can_fail)
 
 
@@ -100,7 +102,7 @@ def constant_value(node: Node) -> Any:
 
 
 def operand_of(node: Node) -> Operand:
-    """What the signature of a function needs to know of an argument: the type, and the value of a constant."""
+    """The argument as a function's signature needs it: its type, and its value if it is a constant."""
     if isinstance(node.expression, Literal):
         return Operand(node.data_type, True, node.expression.value)
     return Operand(node.data_type)
@@ -127,11 +129,11 @@ def literal_array(literals: Sequence[Literal], data_type: DataType) -> Any:
         ) from error
 
 
-def compute(node: Node) -> Any:
-    """The value of a cast or call whose children are literals, as the value of a Literal.
+def compute_constant(node: Node) -> Any:
+    """The value of a cast or call whose children are literals, in the form of Literal.value.
 
-    Raises ExpressionError if there is no value, and for a long text, which is better computed for each batch of rows than stored
-    in the tree.
+    Raises ExpressionError if there is no value. Raises it too if functions produce much text: a long text is better computed for
+    each batch of rows than stored in the tree.
     """
     scalars = [literal_scalar(child.expression) for child in node.children if isinstance(child.expression, Literal)]
     arguments = [pa.repeat(argument, 1) for argument in scalars]

@@ -40,23 +40,25 @@ def parse_named(
     sql: str,
     names: StructType,
     rows: StructType,
-    column: Callable[[Path], Expression],
+    find_column: Callable[[Path], Expression],
     *,
     condition: bool = False,
     session_timezone: str = "UTC",
 ) -> Expression:
-    """The text as an expression, or with `condition` as a condition, if its names are not those of the rows' columns.
+    """The text as an expression whose names are not yet columns of the rows, for example `t.id` in MERGE.
 
-    column: maps a name as it is written to a column of `rows`, or raises an error. names: all columns that can be written by
-    their name alone: such a name is never read as a word like current_date. Raises as parse_predicate.
+    names: all columns that can be written by their name alone; such a name is never read as a word like current_date.
+    rows: the schema of the rows. find_column: maps a name in the text to a column of `rows`, or raises an error.
+    condition: whether the text must be a condition. Raises as parse_predicate.
     """
 
     def fold(part: Expression) -> Expression:
-        return resolve(transform_columns(part, column), rows, session_timezone).expression
+        """Resolves a part, which replaces constant operations by their values."""
+        return resolve(transform_columns(part, find_column), rows, session_timezone).expression
 
     resolve_tree = resolve_condition if condition else resolve
     tree = _parse_tree(sql, names, fold)
-    return resolve_tree(transform_columns(tree, column), rows, session_timezone).expression
+    return resolve_tree(transform_columns(tree, find_column), rows, session_timezone).expression
 
 
 def type_of(expression: Expression, schema: StructType) -> DataType:
@@ -74,10 +76,10 @@ def _parse_and_resolve(
 def _parse_tree(sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> Expression:
     """The tree of the text, not yet resolved. fold: resolves a part of the tree, so that the parser can compute constants. Raises
     ExpressionError for text that is nested too deeply."""
-    from delta_py.expressions.sql_text.from_sql import tree_of  # importing sqlglot takes longer than a small read
+    from delta_py.expressions.sql_text.from_sql import parse_sql  # importing sqlglot takes longer than a small read
 
     try:
-        tree = tree_of(sql, schema, fold)
+        tree = parse_sql(sql, schema, fold)
     except RecursionError as error:
         raise _too_deep_error() from error
     _check_depth(tree)

@@ -23,7 +23,7 @@ from delta_py.expressions.nodes import (
     Node,
     call_node,
     cast_node,
-    compute,
+    compute_constant,
     constant_value,
     is_constant,
     literal_array,
@@ -51,6 +51,7 @@ from delta_py.types.schema import (
     type_name,
 )
 
+# The operator after both operands change sides: a < b is b > a.
 _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 # The maximum number of characters of the constants compared with a char(n) column, after padding like its values.
 _MAX_PADDED_CHARACTERS = 1 << 27
@@ -61,7 +62,7 @@ _WALL_CLOCK_FUNCTIONS = frozenset({"hour", "minute", "second", "date_format"})
 class Resolution:
     """Makes resolved nodes of operands, with all types decided.
 
-    schema: of the rows, for columns. zone: the time zone of the session, which is valid.
+    schema: the schema of the rows, in which columns are found. zone: the time zone of the session; the caller has checked it.
     """
 
     def __init__(self, schema: StructType, zone: str) -> None:
@@ -77,7 +78,7 @@ class Resolution:
             raise not_supported(f"Column {'.'.join(path)} with a collation", "Its texts are not ordered by their bytes.")
         return Node(Column(tuple(f.name for f in fields)), fields[-1].data_type)
 
-    def condition(self, node: Node, what: str) -> Node:
+    def to_condition(self, node: Node, what: str) -> Node:
         """The node as a boolean: text is cast, as in Spark. what: names the condition in the error for another type."""
         if node.data_type == BOOLEAN:
             return node
@@ -104,6 +105,7 @@ class Resolution:
         if not self.in_utc and nested_pairs(source, target) is not None and needs_zone(source, target):
             what = f"A cast of times inside of {type_name(source)} in the time zone {self.zone}"
             raise not_supported(what, "Use a session in UTC.")
+        # Only instants depend on the zone, and null has no instant.
         if self.in_utc or TIMESTAMP not in (source, target) or VOID in (source, target):
             return cast_node(node, target)
         zone = literal_node(Literal(self.zone, STRING))
@@ -113,7 +115,7 @@ class Resolution:
             return call_node("to_utc_timestamp", TIMESTAMP, (self.fold_constants(cast_node(node, target)), zone))
         if source == STRING:
             return call_node("timestamp_in_zone", TIMESTAMP, (node, zone))
-        return cast_node(node, target)
+        return cast_node(node, target)  # numbers are seconds since 1970 in UTC, whatever the session's zone is
 
     def require_simple_type(self, name: str, node: Node, target: DataType) -> Node:
         """The node, unchanged. Raises ExpressionError if its type is not a simple type and is not the target. name: of the
@@ -128,10 +130,11 @@ class Resolution:
         strict: raise the error of a constant that has no value. Without it the node is returned, and evaluation raises the error.
         """
         children = node.children
+        # A Literal cannot be a struct, array or map.
         if not children or not all(is_constant(child) for child in children) or not is_atomic(node.data_type):
             return node
         try:
-            value = compute(node)
+            value = compute_constant(node)
         except ExpressionError:
             if strict:
                 raise
@@ -166,15 +169,18 @@ class Resolution:
         return self.cast(left, common), self.cast(right, common)
 
     def _pad_like_char(self, text: Node, char_column: Node) -> Node:
-        """The text, padded with spaces like the values of char_column, if this is of type char(n) and the text is a literal or a
-        shorter char column. Otherwise unchanged."""
+        """The text, padded with spaces to the length of char_column's values, because Spark compares char values in this way.
+
+        Unchanged if char_column is not a column of type char(n), or the text is neither a literal nor a shorter char column.
+        """
         length = self._char_length(char_column)
         if length is None:
             return text
         if isinstance(text.expression, Literal) and isinstance(text.expression.value, str):
             return literal_node(_pad_literal(text.expression, length))
-        if (self._char_length(text) or length) < length:
-            return self.function("rpad", [text, literal_node(Literal(length, INTEGER)), literal_node(Literal(" ", STRING))])
+        text_length = self._char_length(text)
+        if text_length is not None and 0 < text_length < length:
+            return self.call_function("rpad", [text, literal_node(Literal(length, INTEGER)), literal_node(Literal(" ", STRING))])
         return text
 
     def _char_length(self, node: Node) -> int | None:
@@ -184,7 +190,7 @@ class Resolution:
         char_type = char_type_at(find_path(self.schema, node.expression.path)[0])
         return char_type.length if char_type is not None and char_type.kind == "char" else None
 
-    def is_one_of(self, operand: Node, options: tuple[Literal, ...]) -> Node:
+    def compare_with_options(self, operand: Node, options: tuple[Literal, ...]) -> Node:
         """`operand IN (options)`, in the common type of all."""
         common = coercion.common_type_of_all([operand.data_type, *(option.data_type for option in options)])
         if common is None:
@@ -204,7 +210,7 @@ class Resolution:
         result = [Literal(None, target) if option.value is None else option for option in options]
         for source in {option.data_type for option in result} - {target}:
             positions = [position for position, option in enumerate(result) if option.data_type == source]
-            # cast_values reads times in UTC, so such options are cast one by one in the time zone of the session.
+            # cast_values reads times in UTC. In other zones, self.cast casts these options one by one.
             if TIMESTAMP in (source, target) and not self.in_utc:
                 for position in positions:
                     cast_option = self.cast(literal_node(result[position]), target).expression
@@ -220,7 +226,7 @@ class Resolution:
 
     # ------------------------------------------------------------ functions
 
-    def function(self, name: str, arguments: Sequence[Node]) -> Node:
+    def call_function(self, name: str, arguments: Sequence[Node]) -> Node:
         """A call of a plain function, with its arguments cast to the function's types. Constants are computed."""
         function = FUNCTIONS[name]
         signature = function.signature(name, [operand_of(argument) for argument in arguments])
@@ -228,7 +234,7 @@ class Resolution:
             if position < len(arguments) and not is_constant(arguments[position]):
                 raise not_supported(f"{name} with an argument {position + 1} that is not a constant", "Give it a constant.")
         children = tuple(self.cast(a, t) for a, t in zip(arguments, signature.arguments, strict=True))
-        if function.run is None:  # a function of the clock, which clock.at_time replaces later
+        if function.run is None:  # a function of the clock, which clock.replace_clock_functions replaces later
             return call_node(name, signature.result, children)
         if not self.in_utc:
             return self.fold_constants(self._zoned_call(name, signature.result, children))

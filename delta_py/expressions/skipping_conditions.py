@@ -47,7 +47,7 @@ from delta_py.statistics.stats import FileStats
 from delta_py.types.arrow_values import FALSE, array, from_numpy, scalar, to_numpy
 from delta_py.types.schema import Path, StructField, StructType, from_arrow_type
 
-# NOT (a < b) is a >= b, and a > b is b < a.
+# _NEGATED: NOT (a < b) is a >= b. _FLIPPED: a > b is b < a, so that only < and <= need to be handled.
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _FLIPPED = {">": "<", ">=": "<="}
 
@@ -113,7 +113,8 @@ class _FileConditions:
         self._schema = StructType(tuple(self._flat_fields(stats)))
 
     def _flat_fields(self, stats: FileStats) -> Iterator[StructField]:
-        """The columns by their flat names, in the types of their values or bounds; none for a column without any."""
+        """The columns by their flat names, in the types of their partition values or bounds. A column that has neither is left
+        out, because its type is unknown."""
         for path, (flat_name,) in self._flat_paths.items():
             known_values = self._partitions.get(path, stats.minimum.get(path, stats.maximum.get(path)))
             if known_values is not None:
@@ -150,7 +151,7 @@ class _FileConditions:
         try:
             values = evaluate(resolve_condition(self._with_flat_names(expression), self._schema).expression, batch)
         except DeltaError:
-            if _cannot_fail(expression):  # no value is the reason: the predicate itself is wrong
+            if _cannot_fail(expression):  # the error does not come from a value: the predicate itself is wrong
                 raise
             return None  # the query may never evaluate a failing cast for this partition, so the file is kept
         return pc.fill_null(values if outcome else pc.invert(values), FALSE)
@@ -172,7 +173,7 @@ class _FileConditions:
         bounds."""
         match expression:
             case IsNull(Column(path)) if outcome:
-                return self._bounds.column(path).may_be_null
+                return self._bounds.column_bounds(path).may_be_null
             case (
                 Comparison("=" | "<" | "<=" | ">" | ">=", Column(path), _)
                 | Comparison("=" | "<" | "<=" | ">" | ">=", _, Column(path))
@@ -181,7 +182,7 @@ class _FileConditions:
                 | IsNull(Column(path))
             ):
                 # For a null, these conditions are null, and IS NULL is not false: they need a row with a value.
-                return pc.invert(self._bounds.column(path).all_null)
+                return pc.invert(self._bounds.column_bounds(path).all_null)
         return self._bounds.every_file
 
     # ------------------------------------------------------------ conditions
@@ -211,7 +212,7 @@ class _FileConditions:
 
     def _bounds_of(self, node: Node) -> Bounds:
         """The bounds of an operand whose columns have flat names."""
-        return self._bounds.of(_with_table_paths(node, self._table_paths))
+        return self._bounds.bounds_of(_with_table_paths(node, self._table_paths))
 
     def _comparison_may_be(self, op: str, node: Node, outcome: bool) -> pa.BooleanArray:
         """Files in which the comparison may have the value `outcome` for some row."""
@@ -239,7 +240,7 @@ class _FileConditions:
     def _may_be_equal(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
         """Files in which both sides may have the same value in some row. A hidden NaN equals only NaN, so it does not match a
         number (a constant, a bound of a type without NaN)."""
-        may_both_be_nan = left.hidden_nan and right.hidden_nan
+        may_both_be_nan = left.may_contain_nan and right.may_contain_nan
         is_above = self._is_certain(pc.greater, left.lower, None if may_both_be_nan else right.upper)
         is_below = self._is_certain(pc.less, None if may_both_be_nan else left.upper, right.lower)
         return pc.and_not(self._may_both_have_values(left, right), pc.or_(is_above, is_below))
@@ -248,7 +249,7 @@ class _FileConditions:
         """Files in which the sides may have different values in some row. False for files in which both sides have one and the
         same value in all rows."""
         has_values = self._may_both_have_values(left, right)
-        if left.hidden_nan or right.hidden_nan:
+        if left.may_contain_nan or right.may_contain_nan:
             return has_values
         left_is_constant = self._is_certain(pc.equal, left.lower, left.upper)
         right_is_constant = self._is_certain(pc.equal, right.lower, right.upper)
@@ -275,35 +276,41 @@ class _FileConditions:
         if not values:  # no row has a match; if `outcome` is false, there are no options at all
             return self._bounds.no_file if outcome else pc.invert(bounds.all_null)
         has_values = pc.invert(bounds.all_null)
+        # The search below needs one lower and one upper bound for each file, which a constant operand does not have.
         if bounds.lower is None or bounds.upper is None or bounds.is_constant:
             return has_values
         sorted_options = _sorted_options(values, bounds.lower.type)
-        if sorted_options is None or (not outcome and bounds.hidden_nan):
+        # A NaN outside of the bounds may match an option NaN, and otherwise makes IN false.
+        if sorted_options is None or (not outcome and bounds.may_contain_nan):
             return has_values
         if outcome:
             return pc.and_(has_values, self._may_contain_option(sorted_options, bounds))
+        # IN is false for no row if all values of the file are the same, and this value is an option.
         has_one_value = self._is_certain(pc.equal, bounds.lower, bounds.upper)
         return pc.and_not(has_values, pc.and_(has_one_value, pc.is_in(bounds.lower, value_set=sorted_options, skip_nulls=True)))
 
     def _may_contain_option(self, sorted_options: pa.Array, bounds: Bounds) -> pa.BooleanArray:
-        """Files with one of the options between their bounds; true for files without bounds. One binary search for all files
-        returns the first option that is not below the lower bound: the file may contain an option if this one is not above the
-        upper bound."""
+        """Files with one of the options between their bounds; true for files without bounds.
+
+        A binary search for all files at once finds the first option that is not below each lower bound. A file may contain an
+        option only if this first option is not above its upper bound.
+        """
         is_above = self._is_certain(pc.greater, bounds.lower, sorted_options[-1])
         is_below = self._is_certain(pc.less, bounds.upper, sorted_options[0])
         is_outside = pc.or_(is_above, is_below)
         has_bounds = pc.and_(pc.is_valid(bounds.lower), pc.is_valid(bounds.upper))
-        open_files = pc.and_not(has_bounds, is_outside)
+        undecided_files = pc.and_not(has_bounds, is_outside)
         result = pc.invert(is_outside)
-        # `result` is final for files without both bounds, and for all files if there is one value.
-        if len(sorted_options) == 1 or not open_files.true_count:
+        # The result is final for files without both bounds. With a single option, it is final for all files: the option is
+        # neither below the lower bound nor above the upper bound.
+        if len(sorted_options) == 1 or not undecided_files.true_count:
             return result
-        lower, upper = bounds.lower.filter(open_files), bounds.upper.filter(open_files)
+        lower, upper = bounds.lower.filter(undecided_files), bounds.upper.filter(undecided_files)
         first_positions = _first_not_below(sorted_options, lower)
         first_options = sorted_options.take(from_numpy(np.minimum(first_positions, len(sorted_options) - 1)))
-        exists = from_numpy(first_positions < len(sorted_options))
-        contains_option = pc.and_(pc.less_equal(first_options, upper), exists)
-        return pc.replace_with_mask(result, open_files, contains_option)
+        has_first_option = from_numpy(first_positions < len(sorted_options))
+        contains_option = pc.and_(pc.less_equal(first_options, upper), has_first_option)
+        return pc.replace_with_mask(result, undecided_files, contains_option)
 
     # ------------------------------------------------------------ text
 
@@ -342,7 +349,7 @@ def _as_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def _upper_with_nan(bounds: Bounds) -> Any:
     """The upper bound of all values, including NaN; None (unknown) if NaN may be among them, because nothing is above it."""
-    return None if bounds.hidden_nan else bounds.upper
+    return None if bounds.may_contain_nan else bounds.upper
 
 
 def _may_have_one_null(left: Bounds, right: Bounds) -> pa.BooleanArray:

@@ -2,7 +2,8 @@
 
     SPECIAL_CALLS["nvl2"].resolve(resolution, "nvl2", arguments)
 
-In: a Resolution, the call's name in lower case, its arguments as nodes. Out: a node.
+Each rule here has the parameters of SpecialCall.resolve. In: a Resolution, the call's name in lower case, and its arguments as
+nodes, whose number was checked. Out: a node. A rule may ignore the name, because only some rules serve several names.
 """
 
 from __future__ import annotations
@@ -14,7 +15,16 @@ from delta_py.expressions import coercion
 from delta_py.expressions.evaluation_errors import mismatch, not_supported
 from delta_py.expressions.functions.function_types import same_type
 from delta_py.expressions.functions.like import check_pattern
-from delta_py.expressions.nodes import Node, call_node, constant_value, is_constant, literal_node, negated, null_test, operand_of
+from delta_py.expressions.nodes import (
+    Node,
+    call_node,
+    constant_value,
+    is_constant,
+    literal_node,
+    not_node,
+    null_test_node,
+    operand_of,
+)
 from delta_py.expressions.resolution import Resolution
 from delta_py.expressions.tree import Column, Literal, Or, StringMatch
 from delta_py.expressions.value_casts import cast_can_fail, check_cast, nested_pairs
@@ -38,18 +48,18 @@ def _call_with_common_type(resolution: Resolution, name: str, arguments: Sequenc
     common = coercion.common_type_of_all(argument.data_type for argument in arguments)
     if common is None:
         raise mismatch(name, *(argument.data_type for argument in arguments))
-    return call_node(name, common, tuple(_cast_if_needed(resolution, argument, common) for argument in arguments))
+    return call_node(name, common, tuple(_cast_with_late_error(resolution, argument, common) for argument in arguments))
 
 
 def null_check(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
     """isnull and isnotnull."""
-    is_null = null_test(arguments[0])
-    return is_null if name == "isnull" else negated(is_null)
+    is_null = null_test_node(arguments[0])
+    return is_null if name == "isnull" else not_node(is_null)
 
 
 def nvl2(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
     """nvl2(a, b, c) is if(a is not null, b, c)."""
-    return cases(resolution, "if", [negated(null_test(arguments[0])), *arguments[1:]])
+    return cases(resolution, "if", [not_node(null_test_node(arguments[0])), *arguments[1:]])
 
 
 def null_if(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
@@ -60,7 +70,7 @@ def null_if(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
 
 def is_condition(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
     """`x IS TRUE`: x must be a condition, and is returned unchanged."""
-    return resolution.condition(arguments[0], "IS TRUE")
+    return resolution.to_condition(arguments[0], "IS TRUE")
 
 
 def type_of(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
@@ -68,16 +78,16 @@ def type_of(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
 
 
 def concat(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
-    return resolution.function(name, arguments) if arguments else literal_node(Literal("", STRING))
+    return resolution.call_function(name, arguments) if arguments else literal_node(Literal("", STRING))
 
 
 def position(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
     """position(a, b) is locate(a, b)."""
-    return resolution.function("locate", arguments)
+    return resolution.call_function("locate", arguments)
 
 
 def equal_to_any(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
-    """IN with options that are not constants: all are compared in their common type."""
+    """IN with options that are not constants: an OR of comparisons, all in the common type of the operand and the options."""
     operand, *options = arguments
     common = coercion.common_type_of_all([operand.data_type, *(option.data_type for option in options)])
     if common is None:
@@ -97,25 +107,28 @@ def cases(resolution: Resolution, name: str, arguments: Sequence[Node]) -> Node:
     common = coercion.common_type_of_all(value.data_type for value in values)
     if common is None:
         raise mismatch(name, *(value.data_type for value in values))
-    are_conditions = [position < 2 * branch_count and position % 2 == 0 for position in range(len(arguments))]
-    parts = [_cast_if_needed(resolution, a, BOOLEAN if c else common) for a, c in zip(arguments, are_conditions, strict=True)]
+    parts = []
+    for position, argument in enumerate(arguments):
+        is_condition_argument = position < 2 * branch_count and position % 2 == 0
+        parts.append(_cast_with_late_error(resolution, argument, BOOLEAN if is_condition_argument else common))
     return call_node(name, common, tuple(parts))
 
 
-def _cast_if_needed(resolution: Resolution, node: Node, target: DataType) -> Node:
-    """A cast of a value that a conditional may never evaluate: a constant that cannot be cast is an error only when a row needs
-    it."""
+def _cast_with_late_error(resolution: Resolution, node: Node, target: DataType) -> Node:
+    """A cast of an argument that a conditional evaluates only for some rows. A constant that cannot be cast is no error now, but
+    when a row needs the constant."""
     return resolution.cast(node, target, explicit=True)
 
 
 def element(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
-    """A part of a value, by its position, key or field: a field of a column is a column itself."""
+    """value[key]: an element of an array, the value of a map's key, or a field of a struct. A field of a column becomes a column,
+    so that statistics of nested columns can be used."""
     if len(arguments) != 2 or not isinstance(arguments[0].data_type, StructType):
-        return resolution.function(name, arguments)
+        return resolution.call_function(name, arguments)
     struct, field = arguments
     if isinstance(struct.expression, Column) and is_constant(field) and isinstance(constant_value(field), str):
         return resolution.column((*struct.expression.path, constant_value(field)))
-    return resolution.function("get_field", [struct, field])
+    return resolution.call_function("get_field", [struct, field])
 
 
 def struct(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
@@ -124,7 +137,7 @@ def struct(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
     for position, argument in enumerate(arguments):
         field_name = argument.expression.path[-1] if isinstance(argument.expression, Column) else f"col{position + 1}"
         parts += [literal_node(Literal(field_name, STRING)), argument]
-    return resolution.function("named_struct", parts)
+    return resolution.call_function("named_struct", parts)
 
 
 def try_cast(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
@@ -159,15 +172,15 @@ def time_conversion(resolution: Resolution, name: str, arguments: list[Node]) ->
     value, *pattern = arguments
     if name == "from_unixtime":
         pattern_or_default = pattern or [literal_node(Literal(_SECONDS_PATTERN, STRING))]
-        timestamp = resolution.function("timestamp_seconds", [resolution.cast(value, LONG)])
-        return resolution.function("date_format", [timestamp, *pattern_or_default])
+        timestamp = resolution.call_function("timestamp_seconds", [resolution.cast(value, LONG)])
+        return resolution.call_function("date_format", [timestamp, *pattern_or_default])
     if name in ("unix_timestamp", "to_unix_timestamp"):
         default = [literal_node(Literal(_SECONDS_PATTERN, STRING))]
         timestamp = _parse_timestamp(resolution, "to_timestamp", value, pattern or default)
-        return resolution.function("unix_timestamp", [timestamp])
+        return resolution.call_function("unix_timestamp", [timestamp])
     if name == "to_date":
         if pattern and value.data_type == STRING:
-            return resolution.function("parse_date", arguments)
+            return resolution.call_function("parse_date", arguments)
         return resolution.cast(value, DATE, explicit=True)
     return _parse_timestamp(resolution, name, value, pattern)
 
@@ -178,7 +191,9 @@ def _parse_timestamp(resolution: Resolution, name: str, value: Node, pattern: li
         if name.startswith("try_"):
             return _try_cast(resolution, value, TIMESTAMP)
         return resolution.cast(value, TIMESTAMP, explicit=True)
-    wall_clock = resolution.function("try_parse_timestamp" if name.startswith("try_") else "parse_timestamp", [value, *pattern])
+    wall_clock = resolution.call_function(
+        "try_parse_timestamp" if name.startswith("try_") else "parse_timestamp", [value, *pattern]
+    )
     if resolution.in_utc:
         return wall_clock
     zone = literal_node(Literal(resolution.zone, STRING))
@@ -189,11 +204,11 @@ def sum_or_difference(resolution: Resolution, name: str, arguments: list[Node]) 
     """`+` and `-` of numbers, or of a date and a number of days."""
     types = [argument.data_type for argument in arguments]
     if not any(t in (DATE, TIMESTAMP, TIMESTAMP_NTZ) for t in types):
-        return resolution.function(name, arguments)
+        return resolution.call_function(name, arguments)
     if len(arguments) == 2 and types[0] == DATE and coercion.is_integral(types[1]):
-        return resolution.function("date_add" if name == "+" else "date_sub", arguments)
+        return resolution.call_function("date_add" if name == "+" else "date_sub", arguments)
     if len(arguments) == 2 and name == "+" and types[1] == DATE and coercion.is_integral(types[0]):
-        return resolution.function("date_add", [arguments[1], arguments[0]])
+        return resolution.call_function("date_add", [arguments[1], arguments[0]])
     if all(t in (DATE, TIMESTAMP, TIMESTAMP_NTZ) for t in types) and name == "-":
         raise not_supported("The difference of two times", "Use datediff for days.")
     raise mismatch(name, *types)
@@ -201,7 +216,10 @@ def sum_or_difference(resolution: Resolution, name: str, arguments: list[Node]) 
 
 @dataclass(frozen=True, slots=True)
 class SpecialCall:
-    """How to resolve calls of a name that is not a plain function. max_arguments: None for any number."""
+    """How to resolve calls of a name that is not a plain function.
+
+    resolve: (resolution, name in lower case, arguments) -> the call as a node. max_arguments: None for any number.
+    """
 
     resolve: Callable[[Resolution, str, list[Node]], Node]
     min_arguments: int = 0

@@ -116,12 +116,12 @@ def to_boolean(texts: Any) -> Any:
 
 
 def to_date(texts: Any) -> Any:
-    """The dates in texts (2024, 2024-1, 2024-01-01). All text after the day and a blank or T is ignored, as in Spark."""
+    """The dates in texts (2024, 2024-1, 2024-01-01). Text after the day and a blank or T is ignored, as in Spark."""
     stripped = trim_blanks(texts)
     _raise_unless_matches(_DATE, stripped, texts, DATE)
     parts = pc.extract_regex(stripped, _DATE)
     days, is_valid = _parse_days(parts)
-    _raise_invalid(pa.array(~is_valid | (np.abs(days) > 2**31 - 1)), texts, DATE)
+    _raise_invalid(pa.array(~is_valid | (np.abs(days) > 2**31 - 1)), texts, DATE)  # a date has 32 bits
     return _with_nulls_of(days, texts).cast(pa.int32()).cast(pa.date32())
 
 
@@ -169,7 +169,7 @@ def _wall_clocks(texts: Any, target: DataType) -> tuple[Any, Any]:
 
 
 def _has_unknown_zone(zones: Any) -> Any:
-    """Whether each row names a zone that does not exist."""
+    """For each row, whether it names a zone that does not exist; false for '' and null."""
     unknown_names = [name for name in pc.unique(zones).to_pylist() if name and not _is_zone(name)]
     return pc.is_in(zones, value_set=pa.array(unknown_names, pa.string()))
 
@@ -188,12 +188,12 @@ def _is_zone(name: str) -> bool:
 
 
 def _group_text(parts: Any, name: str) -> Any:
-    """One group of an extract_regex, '' if it did not take part or the row is null."""
+    """One group of a match (parts: from extract_regex) in each row; '' if the group is not in the text or the row is null."""
     return pc.struct_field(parts, name).fill_null("")
 
 
 def _group_number(parts: Any, name: str, otherwise: int) -> _Int64:
-    """One group of an extract_regex as integers; `otherwise` if it did not take part or the row is null."""
+    """One group of a match (parts: from extract_regex) as integers; `otherwise` if it is not in the text or the row is null."""
     text = _group_text(parts, name)
     numbers: _Int64 = pc.if_else(pc.equal(text, ""), str(otherwise), text).cast(pa.int64()).to_numpy(zero_copy_only=False)
     return numbers
@@ -215,6 +215,7 @@ def days_of(year: _Int64, month: _Int64, day: _Int64) -> _Int64:
     """Days since 1970-01-01 of days that exist."""
     # Here years begin in March, so that the leap day is the last day of a year.
     # 719,468 days are between 0000-03-01 and 1970-01-01.
+    # (153 * m + 2) // 5 is the number of days before month m, counted from March (0).
     march_year = year - (month <= 2)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
     days: _Int64 = march_year * 365 + march_year // 4 - march_year // 100 + march_year // 400 + day_of_year - 719_468

@@ -23,6 +23,7 @@ from delta_py.expressions.evaluation_errors import BadRows, does_not_fit, mismat
 from delta_py.types.nested_arrays import struct_children, with_elements, with_entries
 from delta_py.types.schema import (
     DOUBLE,
+    LONG,
     TIMESTAMP,
     ArrayType,
     DataType,
@@ -161,7 +162,8 @@ def try_cast_values(values: Any, source: DataType, target: DataType) -> Any:
 
 
 def without_failures(run: Callable[[Any], Any], values: Any) -> Any:
-    """run(values), with null for a value for which it would raise. `run` works value by value and raises with BadRows."""
+    """run(values), with null for each value for which `run` would raise. `run` works value by value, and its errors have BadRows
+    as their cause."""
     while True:
         try:
             return run(values)
@@ -274,7 +276,7 @@ def _decimal_overflow(value: object, target: DecimalType) -> ExpressionError:
 def _number_to_decimal(values: Any, source: DataType, target: DataType) -> Any:
     assert isinstance(target, DecimalType)
     source_decimal = decimal_of(source)
-    if source_decimal is not None and holds_all(source, target):
+    if source_decimal is not None and holds_all(source, target):  # nothing is rounded, and no value can fail
         return values.cast(to_arrow_type(target))
     return fit_decimal(values, target)
 
@@ -349,16 +351,17 @@ def _time_to_time(values: Any, source: DataType, target: DataType) -> Any:
 def _seconds_to_instant(values: Any, source: DataType, target: DataType) -> Any:
     """The instants; the first or the last one for seconds out of range, as in Spark."""
     seconds = values.cast(pa.int64()).fill_null(0).to_numpy()
-    limit = INTEGRAL_RANGE[INTEGRAL[-1]][1] // _MICROS
-    micros = np.clip(seconds, -limit, limit) * _MICROS
-    micros[seconds > limit] = INTEGRAL_RANGE[INTEGRAL[-1]][1]
-    micros[seconds < -limit] = INTEGRAL_RANGE[INTEGRAL[-1]][0]
+    lowest, highest = INTEGRAL_RANGE[LONG]  # an instant is a long of microseconds
+    max_seconds = highest // _MICROS
+    micros = np.clip(seconds, -max_seconds, max_seconds) * _MICROS
+    micros[seconds > max_seconds] = highest
+    micros[seconds < -max_seconds] = lowest
     return with_validity_of(pa.array(micros).cast(INSTANT), values)
 
 
 def _instant_to_seconds(values: Any, source: DataType, target: DataType) -> Any:
     seconds = values.cast(pa.int64()).fill_null(0).to_numpy() // _MICROS
-    return _integral_to_integral(with_validity_of(pa.array(seconds), values), INTEGRAL[-1], target)
+    return _integral_to_integral(with_validity_of(pa.array(seconds), values), LONG, target)
 
 
 # ---------------------------------------------------------------- text and bytes

@@ -17,8 +17,11 @@ _GROWTH = 16  # a batch has at most this many times as many rows as the batch be
 
 
 class BatchSizer:
-    """Used for a whole scan: the row size of one file is the best estimate for the next file. max_rows, max_bytes: bounds of a
-    batch. rows: the row count of the next batch."""
+    """Decides how many rows the next batch gets. start_range begins a range of rows, and split_batch is called with each batch.
+
+    One sizer serves a whole scan: the row size of one file is the best estimate for the next file. max_rows, max_bytes: bounds of
+    a batch. rows: the row count of the next batch.
+    """
 
     def __init__(self, max_rows: int, max_bytes: int) -> None:
         self._max_rows = max(1, max_rows)
@@ -27,13 +30,16 @@ class BatchSizer:
         self._encoded_row_bytes = 0.0  # the footer's figure for the same rows
         self.rows = 0
 
-    def start(self, row_count: int, byte_count: int, dictionary_bytes: int) -> int:
-        """The row count of the first batch, for a range of rows that takes byte_count bytes encoded. In the worst case every row
-        takes another dictionary_bytes."""
+    def start_range(self, row_count: int, byte_count: int, dictionary_bytes: int) -> int:
+        """Begin a range of rows, and return the row count of its first batch, which `rows` has too.
+
+        row_count, byte_count: the size of the range, in rows and in encoded bytes. dictionary_bytes: the size of the dictionaries
+        of its texts; in the worst case each row repeats all of these bytes when it is decoded.
+        """
         encoded_row_bytes = byte_count / max(1, row_count)
         row_bytes_guess, limit = encoded_row_bytes, min(_FIRST_ROWS, self._max_rows)
         if self._row_bytes is not None:
-            # If these rows take more bytes encoded than the last ones, they probably take as many times more decoded.
+            # If these rows take more encoded bytes than those of the last range, the decoded size has probably grown as much.
             growth = encoded_row_bytes / max(self._encoded_row_bytes, 1e-9)
             row_bytes_guess, limit = self._row_bytes * max(1.0, growth), self._max_rows
         if dictionary_bytes:
@@ -42,7 +48,7 @@ class BatchSizer:
         self.rows = self._fitting_rows(row_bytes_guess, limit)
         return self.rows
 
-    def follow(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+    def split_batch(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Split a decoded batch into pieces within the bounds (a single row may exceed them), and set `rows` for
         the next batch."""
         if batch.num_rows == 0:

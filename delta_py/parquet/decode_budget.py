@@ -17,9 +17,12 @@ class OverBudgetError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """rows: of row groups, including deleted ones. values: of the columns that are read, including nulls and elements of lists.
-    encoded_bytes: of these columns, uncompressed. decoded_bytes: in Arrow, which is not known before decoding. vector_bytes: of
-    deletion vectors."""
+    """The most that one read may decode.
+
+    rows: in the row groups that are read, including deleted rows. values: in the columns that are read, including nulls and
+    elements of lists. encoded_bytes: the size of these columns in the files, without compression. decoded_bytes: their size in
+    Arrow, which is not known before they are decoded. vector_bytes: the size of the deletion vectors.
+    """
 
     rows: int
     values: int
@@ -29,10 +32,10 @@ class Limits:
 
 
 class DecodeBudget:
-    """The budget of one read: spent amounts are not returned.
+    """Counts what one read decodes, and raises OverBudgetError as soon as it exceeds the limits.
 
-    stops_early: the reader takes the first rows and stops. Then only decoded rows count. Otherwise all rows that will be decoded
-    count before decoding starts, by the figures in the footers.
+    stops_early: whether the caller stops after the first rows. Then rows count when they are decoded. Otherwise all rows of a
+    file also count before it is decoded, by the figures in its footer.
     """
 
     def __init__(self, limits: Limits, *, stops_early: bool = False) -> None:
@@ -43,7 +46,7 @@ class DecodeBudget:
         """Called before the file's deletion vector, and its vector of selected rows, are read. Raises OverBudgetError."""
         for descriptor in (file.deletion_vector, file.selection):
             self._vector_bytes += 0 if descriptor is None else descriptor.size_in_bytes
-        _check(self._vector_bytes, self._limits.vector_bytes, "bytes of deletion vectors")
+        _check_spent(self._vector_bytes, self._limits.vector_bytes, "bytes of deletion vectors")
 
     def spend_on_runs(self, footer: Any, runs: Sequence[Run], leaves: Sequence[int]) -> None:
         """Called before the runs are decoded. footer: pyarrow.parquet.FileMetaData. leaves: positions of columns.
@@ -51,25 +54,25 @@ class DecodeBudget:
         if self._stops_early:
             return
         self._rows += sum(run.row_count for run in runs)
-        _check(self._rows, self._limits.rows, "rows")
+        _check_spent(self._rows, self._limits.rows, "rows")
         for run in runs:
             for index in run.groups:
                 group = footer.row_group(index)
                 columns = [group.column(leaf) for leaf in leaves]
                 self._values += sum(max(0, column.num_values) for column in columns)
                 self._encoded_bytes += sum(max(0, column.total_uncompressed_size) for column in columns)
-        _check(self._values, self._limits.values, "values")
-        _check(self._encoded_bytes, self._limits.encoded_bytes, "encoded bytes")
+        _check_spent(self._values, self._limits.values, "values")
+        _check_spent(self._encoded_bytes, self._limits.encoded_bytes, "encoded bytes")
 
     def spend_on_batch(self, row_count: int, byte_count: int) -> None:
         """Called after the batch was decoded. Raises OverBudgetError."""
         self._decoded_rows += row_count
         self._decoded_bytes += byte_count
-        _check(self._decoded_rows, self._limits.rows, "decoded rows")
-        _check(self._decoded_bytes, self._limits.decoded_bytes, "decoded bytes")
+        _check_spent(self._decoded_rows, self._limits.rows, "decoded rows")
+        _check_spent(self._decoded_bytes, self._limits.decoded_bytes, "decoded bytes")
 
 
-def _check(spent: int, limit: int, what: str) -> None:
-    """Raises OverBudgetError if more is spent than the limit."""
+def _check_spent(spent: int, limit: int, what: str) -> None:
+    """Raises OverBudgetError if more is spent than the limit. what: the unit of both numbers, for the message."""
     if spent > limit:
         raise OverBudgetError(f"{spent:,} {what}, where at most {limit:,} are to be decoded")

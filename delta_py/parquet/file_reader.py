@@ -21,7 +21,7 @@ from delta_py.parquet.batch_size import BatchSizer, dictionary_bytes
 from delta_py.parquet.decode_budget import DecodeBudget
 from delta_py.parquet.read_columns import BatchRows, FileColumns, FilePlan, plan_file
 from delta_py.parquet.row_filter import LookAhead, make_row_filter
-from delta_py.parquet.row_groups import FileSide, Run, find_runs, in_part, make_group_filter, split_run
+from delta_py.parquet.row_groups import FileSide, Run, find_runs, groups_in_part, make_group_filter, split_run
 from delta_py.parquet.row_selection import RowPick, RowSelection, load_selection
 from delta_py.parquet.values.buffers import without_views
 from delta_py.parquet.values.conform_values import CannotRead
@@ -64,11 +64,12 @@ def read_files(
 
 
 class ScanReader:
-    """Reads files of one scan, as read_files does, at any time. It holds everything that is the same for all files.
+    """Reads the files of one scan, one by one. It holds everything that is the same for all files. The parameters are those of
+    read_files.
 
     `_columns` are all columns that are read, in this order: the output columns, those of the predicate, and the materialized row
-    tracking columns. A column's place is its index there. `_counted_places`: those of the columns for which only the presence of
-    a value matters.
+    tracking columns. A column's place is its index there. `_counted_places`: the places of the columns that the query only counts
+    (count(column)), so that only the presence of a value matters.
     """
 
     def __init__(self, state: ScanState, use_threads: bool = False, budget: DecodeBudget | None = None) -> None:
@@ -76,11 +77,12 @@ class ScanReader:
         self._objects = CachedObjects.of(state.store, state.table_id)
         self._tracking = _tracking_columns(state)
         self._columns = (*state.columns, *state.filter_columns, *self._tracking.values())
-        self._chars = [padded_chars(column.logical) for column in self._columns]
+        self._char_types = [padded_chars(column.logical) for column in self._columns]
         self._schema = to_arrow_schema(StructType(tuple(column.logical for column in state.columns)))
         self._row_filter = make_row_filter(state, self._columns)
         self._group_filter = make_group_filter(state, self._columns)
         self._counted_places = [place for place, column in enumerate(state.columns) if column.logical.name in state.counted]
+        # Looking ahead decodes only the predicate's columns, so a row has another size then.
         self._sizer, self._look_ahead_sizer = (BatchSizer(state.batch_rows, state.batch_bytes) for _ in range(2))
         self._look_ahead = LookAhead()
         self._plans: list[FilePlan] = []
@@ -120,6 +122,7 @@ class ScanReader:
         source = stack.enter_context(self._objects.open_data(info, is_sure=footer is not None))
         buffer_size = 0  # column chunks are read whole
         if file.size_bytes > _WHOLE_CHUNKS_BYTES and not is_prefetching(source):
+            # From 64 KiB to 1 MiB for each column.
             buffer_size = min(1024 * 1024, max(64 * 1024, _BUFFERS_BYTES // max(1, len(self._columns))))
         parquet = pq.ParquetFile(
             source,
@@ -139,23 +142,25 @@ class ScanReader:
         footer = parquet.metadata
         if footer.num_rows == 0:
             return
-        plan = self._plan(parquet)
+        plan = self._find_or_make_plan(parquet)
         if self._budget is not None:
             self._budget.spend_on_vectors(file)
         selection = load_selection(self._store, file, footer.num_rows)
         # Places of the columns whose values are only counted, and that have a value in each row of this file.
         undecoded_places = frozenset(place for place in self._counted_places if plan.has_no_nulls(footer, place))
         if undecoded_places:
-            plan = plan.only(parquet, set(range(len(self._columns))) - undecoded_places)
-        columns = FileColumns(self._state, self._columns, self._chars, self._tracking, plan, file, undecoded_places)
-        group_mask = in_part(footer, file.part, file.size_bytes)
+            plan = plan.restrict_to(parquet, set(range(len(self._columns))) - undecoded_places)
+        columns = FileColumns(self._state, self._columns, self._char_types, self._tracking, plan, file, undecoded_places)
+        group_mask = groups_in_part(footer, file.part, file.size_bytes)
         if self._group_filter is not None:
-            filter_mask = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))
+            filter_mask = self._group_filter.evaluate(
+                footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants())
+            )
             if filter_mask is not None:
                 group_mask = filter_mask if group_mask is None else group_mask & filter_mask
         runs: Iterable[Run] = find_runs(footer, selection, group_mask)
         if self._budget is not None:
-            runs = list(runs)
+            runs = list(runs)  # an iterator, which is also needed below
             self._budget.spend_on_runs(footer, runs, plan.leaves)
         for run in self._matching_runs(file, data, plan, selection, runs):
             for decoded in self._decode(data, plan, run, self._sizer):
@@ -167,11 +172,11 @@ class ScanReader:
                     if batch is not None:
                         yield batch
 
-    def _plan(self, parquet: pq.ParquetFile) -> FilePlan:
-        """The plan for files like this one: recent plans are tried first, because files of a table are mostly alike."""
+    def _find_or_make_plan(self, parquet: pq.ParquetFile) -> FilePlan:
+        """The plan for files with this schema: a recent plan if possible, because most files of a table have the same schema."""
         calendar = legacy_calendar(parquet.metadata.metadata, self._state.timezone)
         for plan in self._plans:
-            if plan.suits(parquet, calendar):
+            if plan.matches_file(parquet, calendar):
                 return plan
         plan = plan_file(parquet, self._columns, calendar, by_id=self._state.match_by_id)
         self._plans = [plan, *self._plans[: _RECENT_PLANS - 1]]
@@ -187,7 +192,7 @@ class ScanReader:
             return
         runs = split_run(data.parquet.metadata, run) if plan.has_inner_dictionaries else [run]
         for decoded_run in runs:
-            for part in data.parts(decoded_run, plan.leaves):
+            for part in data.fetch_parts(decoded_run, plan.leaves):
                 yield from self._decode_part(data.parquet, plan, part, sizer)
 
     def _decode_part(self, parquet: pq.ParquetFile, plan: FilePlan, run: Run, sizer: BatchSizer) -> Iterator[BatchRows]:
@@ -196,13 +201,13 @@ class ScanReader:
         position, end = run.first_row, run.first_row + run.row_count
         bytes_in_dictionaries = dictionary_bytes(parquet.metadata.row_group(run.groups[0]), plan.text_leaves)
         batches = parquet.reader.iter_batches(
-            sizer.start(run.row_count, run.byte_count, bytes_in_dictionaries),
+            sizer.start_range(run.row_count, run.byte_count, bytes_in_dictionaries),
             row_groups=list(run.groups),
             column_indices=plan.leaves,
             use_threads=self._use_threads,
         )
         for batch in map(without_views, batches):
-            pieces = sizer.follow(batch)
+            pieces = sizer.split_batch(batch)
             parquet.reader.set_batch_size(sizer.rows)
             for piece in pieces:
                 yield BatchRows(position, piece.num_rows, piece)
@@ -224,8 +229,8 @@ class ScanReader:
         if self._row_filter is None or not look_ahead.is_promising(parquet.metadata, predicate_leaves, plan.leaves):
             yield from runs
             return
-        predicate_plan = plan.only(parquet, self._row_filter.columns)
-        columns = FileColumns(self._state, self._columns, self._chars, self._tracking, predicate_plan, file)
+        predicate_plan = plan.restrict_to(parquet, self._row_filter.columns)
+        columns = FileColumns(self._state, self._columns, self._char_types, self._tracking, predicate_plan, file)
         for run in runs:
             for group in split_run(parquet.metadata, run):
                 decoded = self._decode(data, predicate_plan, group, self._look_ahead_sizer)
@@ -236,15 +241,17 @@ class ScanReader:
         """Whether the predicate is true for one of the decoded rows that are not deleted, or this is not known."""
         assert self._row_filter is not None
         rows = decoded.with_pick(selection.pick(decoded.start, decoded.start + decoded.row_count))
-        mask = self._row_filter.mask({place: columns.make(place, rows) for place in self._row_filter.columns}, len(rows))
+        mask = self._row_filter.evaluate(
+            {place: columns.make_column(place, rows) for place in self._row_filter.columns}, len(rows)
+        )
         return mask is None or bool(mask.any())
 
     def _make_batch(self, columns: FileColumns, decoded: BatchRows, pick: RowPick | None) -> pa.RecordBatch | None:
         """The output batch, None if no row remains. pick: the rows that are not deleted; None for all."""
         rows, decoded_arrays = decoded.with_pick(pick), {}
         if self._row_filter is not None:
-            decoded_arrays = {place: columns.make(place, rows) for place in self._row_filter.columns}
-            mask = self._row_filter.mask(decoded_arrays, len(rows))
+            decoded_arrays = {place: columns.make_column(place, rows) for place in self._row_filter.columns}
+            mask = self._row_filter.evaluate(decoded_arrays, len(rows))
             remaining_count = len(rows) if mask is None else int(mask.sum())
             if remaining_count == 0:
                 return None
@@ -259,7 +266,7 @@ class ScanReader:
                 output_arrays = {place: array for place, array in decoded_arrays.items() if place < len(self._schema)}
                 decoded_arrays = {place: matching_pick.rows_of(array) for place, array in output_arrays.items()}
         places = range(len(self._schema))
-        arrays = [decoded_arrays[place] if place in decoded_arrays else columns.make(place, rows) for place in places]
+        arrays = [decoded_arrays[place] if place in decoded_arrays else columns.make_column(place, rows) for place in places]
         if not arrays:  # a batch without columns that still has its number of rows
             return pa.RecordBatch.from_arrays([pa.nulls(len(rows))], names=[""]).select([])
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
@@ -267,14 +274,17 @@ class ScanReader:
 
 @dataclass(frozen=True, slots=True)
 class _DataFile:
-    """An open file. source: the input of the Parquet reader."""
+    """An open data file. source: the open input, from which `parquet` reads."""
 
     source: pa.NativeFile
     parquet: pq.ParquetFile
 
-    def parts(self, run: Run, leaves: Sequence[int]) -> Iterator[Run]:
-        """The ranges that are decoded in one go: the run itself or, for a remote file, one row group after the other, while the
-        following ones are fetched."""
+    def fetch_parts(self, run: Run, leaves: Sequence[int]) -> Iterator[Run]:
+        """The ranges of a run that are decoded in one go: the run itself for a local file. For a remote file, these are its row
+        groups, one by one: the bytes of the following row groups are fetched while the caller decodes one.
+
+        leaves: the Parquet columns to fetch.
+        """
         if not is_prefetching(self.source):
             yield run
             return

@@ -29,7 +29,8 @@ class Shape(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileField:
-    """One field at any depth. first_leaf, leaf_count: its range of Parquet leaf columns."""
+    """One field at any depth. field_id: None if the file has no id for the field. first_leaf, leaf_count: the range of its leaf
+    columns, which are numbered through the whole file. children: the fields inside, as Shape says."""
 
     name: str
     field_id: int | None
@@ -59,7 +60,7 @@ class SiblingFields:
         """The fields with this id; several only if the file has it twice."""
         return self._by_id.get(field_id, ())
 
-    def named(self, name: str) -> Sequence[FileField]:
+    def with_name(self, name: str) -> Sequence[FileField]:
         """Fields of exactly this name; if there are none, those whose names differ from it only in case."""
         same_name = self._by_name.get(name)
         return self._by_folded_name.get(name.lower(), ()) if same_name is None else same_name
@@ -119,7 +120,7 @@ def _number_field(arrow: pa.Field, first_leaf: int) -> FileField:
 
 
 def _shape_and_children(arrow: pa.DataType) -> tuple[Shape, list[pa.Field]]:
-    """(the shape of a type, the fields inside of it)."""
+    """The shape of an Arrow type, and the fields inside of it."""
     if isinstance(arrow, pa.BaseExtensionType):
         return _shape_and_children(arrow.storage_type)
     if pa.types.is_struct(arrow):

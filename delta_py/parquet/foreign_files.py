@@ -34,9 +34,11 @@ FOOTER_SCHEMA = pa.schema([*LISTED_SCHEMA, *((name, pa.string()) for name in ("s
 
 @dataclass(frozen=True, slots=True)
 class FooterReading:
-    """How footers are read. Small, and pickled for executors. stats_columns: paths of the table's leaves that get statistics, by
-    names that files may spell in another case; None for no statistics. string_prefix: characters of a text's bounds that are
-    kept."""
+    """How footers are read. It is small, and pickled for executors.
+
+    stats_columns: the paths of the leaf columns that get statistics, in the table's spelling (files may spell names in another
+    case); None for no statistics. string_prefix: how many characters the bounds of a text have at most.
+    """
 
     store: ObjectStore
     stats_columns: tuple[Path, ...] | None = None
@@ -59,7 +61,7 @@ def _footer_values(reading: FooterReading, path: str, size: int) -> tuple[str | 
     try:
         with reading.store.open_input(path, size, is_sure=True) as source, pq.ParquetFile(source) as file:
             file_columns = read_columns(file)
-            stats = None if reading.stats_columns is None else _stats(file, file_columns, reading)
+            stats = None if reading.stats_columns is None else _stats_json(file, file_columns, reading)
             return schema_to_json(file_columns.schema), stats, None, None
     except (NoDeltaType, UnsupportedOperationError) as error:
         return None, None, None, str(error)
@@ -73,26 +75,30 @@ def _footer_values(reading: FooterReading, path: str, size: int) -> tuple[str | 
         return None, None, str(error), None
 
 
-def _stats(file: pq.ParquetFile, file_columns: ForeignColumns, reading: FooterReading) -> str:
+def _stats_json(file: pq.ParquetFile, file_columns: ForeignColumns, reading: FooterReading) -> str:
     """The statistics of a file as JSON, with the table's spelling of names. A column that the file lacks is null in all rows."""
     assert reading.stats_columns is not None
-    paths_in_file = {_folded(path): path for path in file_columns.leaves}
-    columns_in_file = {path: paths_in_file[_folded(path)] for path in reading.stats_columns if _folded(path) in paths_in_file}
+    paths_in_file = {_lower_case(path): path for path in file_columns.leaves}
+    columns_in_file = {
+        path: paths_in_file[_lower_case(path)] for path in reading.stats_columns if _lower_case(path) in paths_in_file
+    }
     leaves = {path: file_columns.leaves[path_in_file] for path, path_in_file in columns_in_file.items()}
-    absent = [path for path in reading.stats_columns if not _may_have(file_columns.schema, path)]
+    missing_paths = [path for path in reading.stats_columns if not _may_have_column(file_columns.schema, path)]
     prefix = reading.string_prefix
-    return footer_stats(file.metadata, file_columns.schema, leaves, tuple(columns_in_file), absent=absent, string_prefix=prefix)
+    return footer_stats(
+        file.metadata, file_columns.schema, leaves, tuple(columns_in_file), absent=missing_paths, string_prefix=prefix
+    )
 
 
-def _may_have(schema: DataType, path: Path) -> bool:
+def _may_have_column(schema: DataType, path: Path) -> bool:
     """Whether the schema has a column of this path, or a column that is not a struct at the beginning of the path: only a column
     that is certainly missing is null in all rows."""
     if not path or not isinstance(schema, StructType):
         return True
     f = schema.find(path[0])
-    return f is not None and _may_have(f.data_type, path[1:])
+    return f is not None and _may_have_column(f.data_type, path[1:])
 
 
-def _folded(path: Path) -> Path:
+def _lower_case(path: Path) -> Path:
     """The path in lower case, to compare names without regard to case."""
     return tuple(name.lower() for name in path)

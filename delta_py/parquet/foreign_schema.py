@@ -46,7 +46,7 @@ from delta_py.types.type_walk import all_types
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _COMMENT = "comment"
-# The types of columns without a logical type, and of those with a logical type that needs no details.
+# The types of columns without a logical type, by physical type. Below, those of columns with a logical type without parameters.
 _BY_PHYSICAL_TYPE = {
     "BOOLEAN": BOOLEAN,
     "INT32": INTEGER,
@@ -80,29 +80,29 @@ def read_columns(file: pq.ParquetFile) -> ForeignColumns:
     file_schema = read_file_schema(file)
     _refuse_durations(file.schema_arrow, ())
     leaves: dict[Path, int] = {}
-    schema = StructType(tuple(_column(f, file_schema.parquet, (f.name,), leaves) for f in file_schema.fields))
+    schema = StructType(tuple(_read_field(f, file_schema.parquet, (f.name,), leaves) for f in file_schema.fields))
     spark_schema = _spark_schema(file.metadata.metadata)
     return ForeignColumns(schema if spark_schema is None else _with_comments(schema, spark_schema, ()), leaves)
 
 
-def _column(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | None) -> StructField:
-    """A column or a field of a struct. parquet: the file's ParquetSchema; leaves: as in _type."""
+def _read_field(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | None) -> StructField:
+    """A column or a field of a struct. parquet: the file's ParquetSchema. leaves: see _read_type."""
     if f.shape is Shape.LEAF and leaves is not None:
         leaves[path] = f.first_leaf
-    return StructField(f.name, _type(f, parquet, path, leaves))
+    return StructField(f.name, _read_type(f, parquet, path, leaves))
 
 
-def _type(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | None) -> DataType:
+def _read_type(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | None) -> DataType:
     """The type of a field. leaves: receives the Parquet column of each leaf below the field; None inside a list or map, whose
     leaves are not collected."""
     match f.shape:
         case Shape.STRUCT:
-            return StructType(tuple(_column(inner, parquet, (*path, inner.name), leaves) for inner in f.children))
+            return StructType(tuple(_read_field(inner, parquet, (*path, inner.name), leaves) for inner in f.children))
         case Shape.LIST:
-            return ArrayType(_type(f.children[0], parquet, (*path, "element"), None))
+            return ArrayType(_read_type(f.children[0], parquet, (*path, "element"), None))
         case Shape.MAP:
             key, value = (
-                _type(side, parquet, (*path, name), None) for side, name in zip(f.children, ("key", "value"), strict=True)
+                _read_type(side, parquet, (*path, name), None) for side, name in zip(f.children, ("key", "value"), strict=True)
             )
             return MapType(key, value)
     return _leaf_type(parquet.column(f.first_leaf), path)

@@ -1,6 +1,6 @@
 """Checks that all pages of a data file can be decoded and match their checksums.
 
-    fault = page_fault(source, size_bytes)      # why the file is damaged; None for a sound one
+    fault = find_page_fault(source, size_bytes)      # why the file is damaged; None for a sound one
 
 All columns are read, also those that the table does not have. A page without a checksum (some writers omit it) is only
 checked for decoding. Memory: a batch of a row group, and the pages that it comes from.
@@ -21,11 +21,11 @@ _BATCH_ROWS, _BATCH_BYTES = 65_536, 8 << 20
 _WHOLE_CHUNKS_BYTES, _BUFFER_BYTES = 16 << 20, 256 << 10
 
 
-def page_fault(source: pa.NativeFile, size_bytes: int, count_rows: Callable[[int, int], None] | None = None) -> str | None:
+def find_page_fault(source: pa.NativeFile, size_bytes: int, count_rows: Callable[[int, int], None] | None = None) -> str | None:
     """Why the file is damaged; None if it is sound.
 
-    size_bytes: of the file. count_rows: is called after each batch with the number of rows that were read so far, and the number
-    of all rows.
+    size_bytes: the size of the file. count_rows: a function that is called after each batch with two numbers: the rows that were
+    read so far, and all rows of the file.
     Raises OSError and StorageError if the storage failed, pa.ArrowNotImplementedError for a kind of file that this pyarrow
     does not read, and MemoryError: none of them means that the file is damaged.
     """
@@ -57,9 +57,9 @@ def _read_all(source: pa.NativeFile, size_bytes: int, count_rows: Callable[[int,
         for number in range(parquet.num_row_groups):
             group = parquet.metadata.row_group(number)
             # A dictionary may take all bytes of the group, and contain a single value that all rows share.
-            rows = sizer.start(group.num_rows, group.total_byte_size, group.total_byte_size)
+            rows = sizer.start_range(group.num_rows, group.total_byte_size, group.total_byte_size)
             for batch in parquet.reader.iter_batches(rows, row_groups=[number], use_threads=False):
-                sizer.follow(batch)
+                sizer.split_batch(batch)  # only sets the size of the next batch: the pieces are not needed
                 parquet.reader.set_batch_size(sizer.rows)
                 rows_read += batch.num_rows
                 if count_rows is not None:

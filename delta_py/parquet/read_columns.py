@@ -22,11 +22,11 @@ from delta_py.parquet.values.conform_batch import (
     Convert,
     FileContext,
     Match,
-    apply,
-    converter,
+    apply_converter,
+    make_converter,
     match_columns,
     needed_leaves,
-    nulls,
+    null_values,
 )
 from delta_py.parquet.values.conform_values import CannotRead
 from delta_py.parquet.values.rebase import LegacyCalendar
@@ -47,10 +47,13 @@ _STORED = (ColumnSource.DATA, ColumnSource.CONSTANT)
 
 
 class FilePlan:
-    """The mapping of the scan's columns to files of one schema. matches: for each column its field in the file (which may be
-    missing there); None for a column that files do not store. leaves: Parquet leaf columns to decode, in order; text_leaves:
-    those of them whose values vary in length. has_inner_dictionaries: Arrow decodes such a column one row group at a time,
-    because each has its own dictionary."""
+    """How the scan's columns are read from files of one Parquet schema.
+
+    schema, calendar: of these files. matches: for each column of the scan, its field in the file (a match without a source if the
+    file lacks the field); None for a column that files do not store. leaves: the Parquet leaf columns to decode, in order.
+    text_leaves: the leaves whose values vary in length. has_inner_dictionaries: whether a nested column contains a dictionary.
+    Arrow decodes such a column one row group at a time, because each row group has its own dictionary.
+    """
 
     def __init__(
         self, parquet: pq.ParquetFile, schema: FileSchema, calendar: LegacyCalendar, matches: Sequence[Match | None]
@@ -67,7 +70,7 @@ class FilePlan:
         # By place of a column: its position in a decoded batch; None if the batch does not have it.
         self._positions = [None if m is None or m.source is None else decoded[m.source.first_leaf] for m in self.matches]
 
-    def only(self, parquet: pq.ParquetFile, places: AbstractSet[int]) -> FilePlan:
+    def restrict_to(self, parquet: pq.ParquetFile, places: AbstractSet[int]) -> FilePlan:
         """The plan for decoding only the leaves that the columns at these places need."""
         place_set = frozenset(places)
         if place_set not in self._plans_by_places:
@@ -89,7 +92,7 @@ class FilePlan:
         matches = [self.matches[place] for place in places]
         return set().union(*(needed_leaves(match, self.schema) for match in matches if match is not None))
 
-    def suits(self, parquet: pq.ParquetFile, calendar: LegacyCalendar) -> bool:
+    def matches_file(self, parquet: pq.ParquetFile, calendar: LegacyCalendar) -> bool:
         """Whether a file has the schema and the calendar of this plan."""
         return bool(
             parquet.schema.equals(self.schema.parquet)
@@ -106,9 +109,9 @@ class FilePlan:
         match = self.matches[place]
         assert match is not None
         if place not in self._converters:
-            self._converters[place] = converter(match, array.type, self._context)
+            self._converters[place] = make_converter(match, array.type, self._context)
         try:
-            return apply(self._converters[place], array)
+            return apply_converter(self._converters[place], array)
         except (pa.ArrowInvalid, ValueError) as error:
             raise CannotRead(f"column {match.path} cannot be read as {type_name(match.data_type)}: {error}") from error
 
@@ -136,8 +139,11 @@ def plan_file(parquet: pq.ParquetFile, columns: Sequence[ScanColumn], calendar: 
 
 
 class BatchRows:
-    """Decoded rows of a file, and which of them to return. start: the position in the file of the first row. row_count: of all
-    decoded rows. decoded: None if no column of the file is needed. pick: the rows to return; None for all."""
+    """Decoded rows of a file, and which of them to return. Its length is the number of rows to return.
+
+    start: the position in the file of the first decoded row. row_count: the number of decoded rows. decoded: the decoded columns;
+    None if no column of the file is needed. pick: the rows to return; None for all.
+    """
 
     def __init__(self, start: int, row_count: int, decoded: pa.RecordBatch | None, pick: RowPick | None = None) -> None:
         self.start, self.row_count = start, row_count
@@ -189,25 +195,25 @@ class FileColumns:
         file: ScanFile,
         undecoded_places: frozenset[int] = frozenset(),
     ) -> None:
-        """columns: all columns that the scan reads. chars: the CHAR types of each of them, as padded_chars returns them.
+        """columns: all columns that the scan reads. chars: for each of them, the result of padded_chars: where it has CHAR types.
 
         tracking: metadata field (row_id or row_commit_version) -> the materialized column, which is one of `columns`.
         undecoded_places: places of columns that are not decoded, because the scan only needs to know that each row has a value.
         """
         self._state, self._columns, self._plan, self._file, self._undecoded_places = state, columns, plan, file, undecoded_places
         self._tracking = {name: columns.index(column) for name, column in tracking.items()}
-        self._chars = chars
+        self._char_types = chars
         self._scalars: dict[int, Any] = {}
         self._constant_arrays: dict[int, pa.Array] = {}
 
-    def make(self, place: int, rows: BatchRows) -> pa.Array:
+    def make_column(self, place: int, rows: BatchRows) -> pa.Array:
         """The values of a column for the picked rows, in the table's type."""
         column = self._columns[place]
         if column.source is ColumnSource.METADATA:
-            return self._metadata(column, rows)
+            return self._make_metadata(column, rows)
         is_constant = place in self._undecoded_places or self._is_constant(column)
         values = self._constant_values(place, len(rows)) if is_constant else self._stored_values(place, rows)
-        return pad(values, self._chars[place])
+        return pad(values, self._char_types[place])
 
     def _is_constant(self, column: ScanColumn) -> bool:
         """Whether the log, not the file, has the column's value, the same for all rows of the file."""
@@ -224,7 +230,7 @@ class FileColumns:
         if position is None:
             match = self._plan.matches[place]
             assert match is not None
-            return nulls(match, len(rows))
+            return null_values(match, len(rows))
         return self._plan.convert(place, rows.column(position))
 
     def _scalar(self, place: int) -> Any:
@@ -232,7 +238,7 @@ class FileColumns:
         null, or an error if the rows are read to be written again."""
         if place not in self._scalars:
             column, arrow = self._columns[place], to_arrow_type(self._columns[place].logical.data_type)
-            if place in self._undecoded_places:  # the values are only counted, so any value does
+            if place in self._undecoded_places:  # the query counts the values and ignores which they are
                 scalar = _some_value(arrow)
             elif column.source is ColumnSource.PARTITION:
                 text = self._file.partition_values.get(column.physical.name)
@@ -248,7 +254,7 @@ class FileColumns:
         return self._scalars[place]
 
     def _constant_values(self, place: int, row_count: int) -> pa.Array:
-        """One array for all batches of the file, sliced to length."""
+        """The column's constant in each of the rows. All batches of the file share one array, which is sliced to their length."""
         array = self._constant_arrays.get(place)
         if array is None or len(array) < row_count:
             array = self._constant_arrays[place] = _repeat(self._scalar(place), row_count)
@@ -256,21 +262,23 @@ class FileColumns:
 
     # ------------------------------------------------------------ the column _metadata
 
-    def _metadata(self, column: ScanColumn, rows: BatchRows) -> pa.Array:
+    def _make_metadata(self, column: ScanColumn, rows: BatchRows) -> pa.Array:
         """The struct `_metadata`, with the fields that the scan requests."""
         assert isinstance(column.logical.data_type, StructType)
-        children = [self._metadata_field(f.name, rows).cast(to_arrow_type(f.data_type)) for f in column.logical.data_type.fields]
+        children = [
+            self._make_metadata_field(f.name, rows).cast(to_arrow_type(f.data_type)) for f in column.logical.data_type.fields
+        ]
         target = to_arrow_type(column.logical.data_type)
         return pa.Array.from_buffers(target, len(rows), [None], 0, children=children)
 
-    def _metadata_field(self, name: str, rows: BatchRows) -> pa.Array:
+    def _make_metadata_field(self, name: str, rows: BatchRows) -> pa.Array:
         """The values of one field of `_metadata`, not yet in its declared type."""
         file = self._file
         match name:
             case "file_path":
-                return _repeat(pa.scalar(self._uri()), len(rows))
+                return _repeat(pa.scalar(self._file_uri()), len(rows))
             case "file_name":
-                return _repeat(pa.scalar(self._uri().rpartition("/")[2]), len(rows))
+                return _repeat(pa.scalar(self._file_uri().rpartition("/")[2]), len(rows))
             case "file_size":
                 return _repeat(pa.scalar(file.size_bytes, pa.int64()), len(rows))
             case "file_modification_time":
@@ -289,7 +297,7 @@ class FileColumns:
                 return self._tracking_values(name, rows, values_from_log)
         raise ValueError(f"no such metadata field: {name}")
 
-    def _uri(self) -> str:
+    def _file_uri(self) -> str:
         """The URI of the file, in the form of Spark's own file sources."""
         return encode_path(resolve(self._state.store.root, self._file.path))
 

@@ -13,13 +13,13 @@ _END = struct.Struct("<I4s")
 """The end of a file: the length of its footer in bytes, and the magic number."""
 
 
-def stored_row_count(store: ObjectStore, path: str, size_bytes: int) -> int:
+def read_row_count(store: ObjectStore, path: str, size_bytes: int) -> int:
     """The number of rows according to the file's footer, deleted ones included. Raises OSError, pyarrow.ArrowException."""
     with store.open_input(path, size_bytes) as source:
         return int(pq.read_metadata(source).num_rows)
 
 
-def rows_of_first_group(store: ObjectStore, path: str, size_bytes: int, *, most_bytes: int) -> int | None:
+def read_first_group_row_count(store: ObjectStore, path: str, size_bytes: int, *, most_bytes: int) -> int | None:
     """The number of rows of the first row group. None for a file without row groups, or with a footer of more than most_bytes,
     which is not parsed then. Raises OSError, pyarrow.ArrowException."""
     with store.open_input(path, size_bytes) as source:

@@ -37,8 +37,11 @@ class _Input:
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """The predicate of a scan, ready to be evaluated on decoded rows. predicate: over flat names, the names of `inputs`.
-    must_drop: rows for which it is not true must not be in the output."""
+    """The predicate of a scan, ready to be evaluated on decoded rows.
+
+    predicate: names its columns by the flat names of `inputs`. must_drop: whether the output may not contain rows for which the
+    predicate is not true; otherwise Spark filters again.
+    """
 
     predicate: Expression
     inputs: tuple[_Input, ...]
@@ -46,10 +49,10 @@ class RowFilter:
 
     @property
     def columns(self) -> frozenset[int]:
-        """Places of the columns that `mask` needs."""
+        """Places of the columns that `evaluate` needs."""
         return frozenset(column_input.column for column_input in self.inputs)
 
-    def mask(self, arrays: Mapping[int, pa.Array], row_count: int) -> Ndarray | None:
+    def evaluate(self, arrays: Mapping[int, pa.Array], row_count: int) -> Ndarray | None:
         """One boolean per row: whether the predicate is true. None: not known, and rows need not be dropped.
 
         arrays: the values of the columns by their places, one for each of `columns`.
@@ -72,7 +75,8 @@ class RowFilter:
 
 
 class LookAhead:
-    """Decides whether to evaluate the predicate on its columns of a row group before the other columns are decoded."""
+    """Decides whether to look ahead: to decode the predicate's columns of a row group alone, and the other columns only if the
+    predicate is true for some row."""
 
     def __init__(self) -> None:
         # The row groups whose predicate was evaluated first, and those of them without a match: there it saved work.
@@ -115,7 +119,7 @@ def make_row_filter(state: ScanState, columns: Sequence[ScanColumn]) -> RowFilte
         leaf = find_leaf(columns, path)
         if leaf is not None:
             # The number distinguishes a nested field from a top-level column whose name contains dots.
-            name = f"{'.'.join(path)}" if len(path) == 1 else f"{'.'.join(path)} ({len(inputs)})"
+            name = path[0] if len(path) == 1 else f"{'.'.join(path)} ({len(inputs)})"
             place, inner = leaf
             inputs[path] = _Input(name, place, inner)
             schema.append(_flat_field(name, columns[place].logical, inner))

@@ -28,7 +28,8 @@ from delta_py.types.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Path
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Consecutive row groups. first_row: position in the file. byte_count: of all their columns, encoded, uncompressed."""
+    """Consecutive row groups. groups: their indexes in the file. first_row: the position in the file of their first row.
+    byte_count: the size of all their columns, encoded but not compressed."""
 
     groups: tuple[int, ...]
     first_row: int
@@ -65,7 +66,7 @@ def split_run(footer: Any, run: Run) -> Iterator[Run]:
         position += group.num_rows
 
 
-def in_part(footer: Any, part: tuple[int, int] | None, size: int) -> Ndarray | None:
+def groups_in_part(footer: Any, part: tuple[int, int] | None, size: int) -> Ndarray | None:
     """One boolean per row group: whether its middle lies in a part of the file (ScanFile.part). None for all. size: the file's
     size in the log, by which the file was cut into parts. The last part also has everything after that size.
 
@@ -97,7 +98,8 @@ def _middle_position(group: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A column of the predicate. column: its place in the list of the scan's columns; inner: struct fields below it."""
+    """A column or nested field in the predicate. column: the place of its top-level column among the scan's columns. inner: the
+    positions of the struct fields below that column."""
 
     column: int
     inner: tuple[int, ...]
@@ -111,8 +113,8 @@ class GroupFilter:
     predicate: Expression
     leaves: Mapping[Path, _Leaf]
 
-    def keep(self, footer: Any, file: FileSide) -> Ndarray | None:
-        """One boolean per row group; None if no row group can be ruled out."""
+    def evaluate(self, footer: Any, file: FileSide) -> Ndarray | None:
+        """One boolean per row group: whether the predicate may be true for one of its rows. None if all groups must be read."""
         count = footer.num_row_groups
         constants = {
             path: pa.repeat(file.constants[leaf.column], count)
@@ -135,17 +137,20 @@ class GroupFilter:
         indexes = {
             path: match.source.first_leaf for path, match in matches.items() if match.source and file.has_usable_statistics(match)
         }
-        absent = [path for path, match in matches.items() if match.source is None]
-        if not indexes and not absent:
+        missing_paths = [path for path, match in matches.items() if match.source is None]
+        if not indexes and not missing_paths:
             return None
         stats = stats_from_parquet_footer(footer, indexes, {path: self.leaves[path].data_type for path in indexes})
-        return replace(stats, null_count={**stats.null_count, **dict.fromkeys(absent, stats.num_records)})
+        return replace(stats, null_count={**stats.null_count, **dict.fromkeys(missing_paths, stats.num_records)})
 
 
 @dataclass(frozen=True, slots=True)
 class FileSide:
-    """The facts of one file. matches: of the scan's columns, None if they are not stored in the file.
-    constants: typed scalars of the columns that have one value in the whole file, by the column's place."""
+    """The facts about one file that GroupFilter needs.
+
+    matches: for each column of the scan, its field in the file; None for a column that files do not store. constants: typed
+    scalars of the columns that have one value in the whole file, by the column's place.
+    """
 
     schema: FileSchema
     calendar: LegacyCalendar
@@ -153,7 +158,11 @@ class FileSide:
     constants: Mapping[int, Any]
 
     def has_usable_statistics(self, match: Match) -> bool:
-        """Whether the statistics of a leaf describe the values that are read."""
+        """Whether the statistics of a field describe its values as they are read.
+
+        They do not if reading converts the values: INT96 and nanoseconds to microseconds, and days of a legacy calendar. Only
+        leaf columns have statistics.
+        """
         assert match.source is not None
         if match.source.shape is not Shape.LEAF:
             return False
@@ -188,7 +197,7 @@ def make_group_filter(state: ScanState, columns: Sequence[ScanColumn]) -> GroupF
     physical_paths: dict[Path, Path] = {}
     for path in columns_of(state.predicate):
         leaf = find_leaf(columns, path)
-        # Stands for an unknown value, because no file has this path: physical names are never empty.
+        # This path stands for a column without statistics, because no file has it: physical names are never empty.
         physical_paths[path] = ("", *path)
         # CHAR values are padded when they are read, so statistics of the stored values do not describe them.
         if leaf is not None and not is_char(columns[leaf[0]].logical, path[1:]):

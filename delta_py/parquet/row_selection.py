@@ -24,14 +24,14 @@ from delta_py.storage.store import ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class RowSelection:
-    """The rows of a file to read. dropped: rows to leave out. selected: if not None, only these are read (without the dropped
-    ones)."""
+    """The rows of a file to read. dropped: the rows to leave out; None for no rows. selected: the only rows to read, except the
+    dropped ones; None for all rows."""
 
     dropped: BitMap64 | None = None
     selected: BitMap64 | None = None
 
     def remaining_count(self, start: int, stop: int) -> int:
-        """At most this many of the rows from start to stop are read; 0 means none."""
+        """An upper limit for how many of the rows from start to stop (exclusive) are read. 0 is exact: none is read."""
         count = stop - start
         if self.dropped is not None and self.dropped.range_cardinality(start, stop) == count:
             return 0
@@ -61,7 +61,8 @@ ALL_ROWS = RowSelection()
 
 
 def load_selection(store: ObjectStore, file: ScanFile, row_count: int) -> RowSelection:
-    """Read the file's deletion vector and selection. row_count: of the Parquet file; positions beyond it have no effect.
+    """Read the file's deletion vector and selection. row_count: the number of rows of the Parquet file; positions
+    beyond it have no effect.
 
     Raises DeletionVectorError for a vector that is missing or damaged.
     """
@@ -102,8 +103,8 @@ def _read_bitmap(
 
 @dataclass(frozen=True, slots=True)
 class RowPick:
-    """Some rows of a batch, in order. indices: their positions in the batch (int32). row_count: of the batch. `_indices` and
-    `_mask` are both forms for Arrow: the positions, and one boolean per row of the batch.
+    """Some rows of a batch, in order. indices: their positions in the batch (int32). row_count: the number of rows of the batch.
+    Arrow gets the rows as `_indices` (the positions) or `_mask` (one boolean per row of the batch).
 
     Arrow has two kernels for this, and measurements showed which is faster: `take` if many rows are dropped, or if values have a
     fixed width and no nulls; `filter` otherwise, above all for text if most rows remain.
@@ -126,7 +127,7 @@ class RowPick:
         return len(self.indices)
 
     def narrowed(self, keep: Ndarray) -> RowPick:
-        """The picked rows for which keep (one per picked row) is true."""
+        """The picked rows for which `keep` is true. keep: one boolean per picked row."""
         row_mask = np.zeros(self.row_count, bool)
         row_mask[self.indices[keep]] = True
         return RowPick.of(row_mask)

@@ -1,6 +1,6 @@
 """Reads all rows of a version once, in threads: for commands that need some fact about each row, but no row itself.
 
-counts = over_rows(transaction.scan(None, ["id"]), lambda batches: sum(batch.num_rows for batch in batches))
+counts = map_file_groups(transaction.scan(None, ["id"]), lambda batches: sum(batch.num_rows for batch in batches))
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _THREADS = 4
 _GROUP_BYTES, _OPEN_COST_BYTES = 128 << 20, 4 << 20
 
 
-def over_rows(scan: Scan, step: Callable[[Iterator[pa.RecordBatch]], T]) -> list[T]:
+def map_file_groups(scan: Scan, step: Callable[[Iterator[pa.RecordBatch]], T]) -> list[T]:
     """The step's result for each group of files, in the plan's order. The step receives the batches of all files of the group.
 
     A thread holds one batch at a time. Pages are compared with their checksums, because the command stores its results in the

@@ -25,8 +25,11 @@ _MATERIALIZED = ("delta.rowTracking.materializedRowIdColumnName", "delta.rowTrac
 
 @dataclass(frozen=True, slots=True)
 class UnknownColumns:
-    """The columns that a table knows. schema: with physical names. by_id: the table maps columns by id. materialized_names:
-    lower-case names of the row tracking columns, which are not in the schema."""
+    """Finds out whether files have columns that a table does not know. The fields describe the columns that the table knows.
+
+    schema: with physical names. by_id: whether the table maps columns by id. materialized_names: the lower-case names of the row
+    tracking columns, which are not in the schema.
+    """
 
     schema: StructType
     by_id: bool
@@ -34,6 +37,7 @@ class UnknownColumns:
 
     @classmethod
     def of(cls, config: TableConfig) -> Self:
+        """For the table with this configuration."""
         mode = config.column_mapping_mode
         materialized_columns = (config.properties.get(name) for name in _MATERIALIZED)
         return cls(

@@ -23,7 +23,7 @@ from delta_py.protocol.features import (
     supported_features,
 )
 from delta_py.protocol.iceberg_compat import active_versions, check_compatible
-from delta_py.types.char_types import with_texts
+from delta_py.types.char_types import with_char_as_string
 from delta_py.types.schema import ArrayType, MapType, StructField, StructType, parse_schema, type_name
 
 __all__ = ["Operation", "TableConfig"]
@@ -32,7 +32,7 @@ __all__ = ["Operation", "TableConfig"]
 @lru_cache(maxsize=4)
 def _parsed_schema(text: str) -> StructType:
     """The parsed schema, cached: a command creates several TableConfigs of one schema, which may have thousands of columns."""
-    return with_texts(parse_schema(text))
+    return with_char_as_string(parse_schema(text))
 
 
 @dataclass(frozen=True)

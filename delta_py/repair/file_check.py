@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError, readable
-from delta_py.parquet.page_check import page_fault
+from delta_py.parquet.page_check import find_page_fault
 from delta_py.progress import steps
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, read_deletion_vector
@@ -260,7 +260,7 @@ def _check_pages(store: ObjectStore, path: str, size: int, count: Callable[[int]
 
     try:
         with store.open_input(path, size) as source:
-            fault = page_fault(source, size, count_rows)
+            fault = find_page_fault(source, size, count_rows)
     except FileNotFoundError:
         return _CheckResult(_FileState.UNCHECKED, "it was there, and was deleted before its pages were read. Run FSCK again")
     except (*_UNCHECKABLE_ERRORS, pa.ArrowNotImplementedError, MemoryError) as error:

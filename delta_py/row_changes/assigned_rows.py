@@ -20,7 +20,7 @@ import pyarrow as pa
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.coercion import is_atomic, may_assign
 from delta_py.expressions.evaluate import evaluate
-from delta_py.expressions.functions.text_growth import in_each_row
+from delta_py.expressions.functions.text_growth import repeat_in_rows
 from delta_py.expressions.parse import type_of
 from delta_py.expressions.resolve import resolve_cast
 from delta_py.expressions.tree import Expression, columns_of
@@ -31,7 +31,7 @@ from delta_py.row_rules.store_assignment_casts import TimeRules, assign, convert
 from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.names import split_name
 from delta_py.types.nested_arrays import Converter, struct_children
-from delta_py.types.schema import DataType, Path, StructField, StructType, by_first_name, find_path, to_arrow_type
+from delta_py.types.schema import DataType, Path, StructField, StructType, find_path, group_by_first_name, to_arrow_type
 
 ArrayMaker: TypeAlias = Callable[[pa.RecordBatch], pa.Array]
 
@@ -55,7 +55,7 @@ class Constant:
     value: pa.Scalar
 
     def of(self, batch: pa.RecordBatch) -> pa.Array:
-        return in_each_row(self.value, batch.num_rows)
+        return repeat_in_rows(self.value, batch.num_rows)
 
 
 Value: TypeAlias = Computed | Constant
@@ -239,7 +239,7 @@ def updated_rows(target: Side, values: Values) -> NewRows:
     without a new value are left out."""
     fields, makers = [], []
     columns = {path[0] for value in values.values() if isinstance(value, Computed) for path in columns_of(value.expression)}
-    values_by_column = by_first_name(values)
+    values_by_column = group_by_first_name(values)
     for f in target.schema.fields:
         inside = values_by_column.get(f.name, {})
         # Assignments to fields of a struct (all but the path ()) need the column's old value too.
@@ -272,7 +272,7 @@ def _field_updater(data_type: DataType, inside: Mapping[Path, Value]) -> _FieldU
     """
     assert isinstance(data_type, StructType)
     fields = list(to_arrow_type(data_type))
-    values_by_field = by_first_name(inside)
+    values_by_field = group_by_first_name(inside)
     updates = [_child_updater(f, values_by_field.get(f.name, {})) for f in data_type.fields]
 
     def update(old: pa.StructArray, batch: pa.RecordBatch) -> pa.StructArray:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import InvariantViolationError, SchemaMismatchError
-from delta_py.expressions.functions.text_growth import in_each_row
+from delta_py.expressions.functions.text_growth import repeat_in_rows
 from delta_py.protocol.identity_columns import identity_of
 from delta_py.row_rules.hidden_rule_columns import HiddenColumns
 from delta_py.row_rules.identity_numbers import IdentityValues
@@ -88,7 +88,7 @@ class _Column:
             values = batch.column(self.place)
             return values if self.convert is None else self.convert(values)
         if self.default is not None and self.default.is_valid:
-            return in_each_row(self.default, batch.num_rows)
+            return repeat_in_rows(self.default, batch.num_rows)
         return pa.nulls(batch.num_rows, to_arrow_type(self.field.data_type))
 
 

@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from delta_py.errors import DeltaError
 from delta_py.expressions.evaluation_errors import not_supported
-from delta_py.expressions.functions.text_growth import makes_too_much
+from delta_py.expressions.functions.text_growth import is_growth_error
 from delta_py.protocol.identity_columns import identity_of
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_rules.row_constraints import (
@@ -137,7 +137,7 @@ def _is_evaluated(rule: RowRule, schema: StructType, clock: Clock) -> bool:
     try:
         RowCheck(rule, schema, clock)
     except DeltaError as error:
-        return makes_too_much(error)
+        return is_growth_error(error)
     return True
 
 

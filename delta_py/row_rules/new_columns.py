@@ -25,7 +25,7 @@ from delta_py.expressions.tree import Call, Expression, Literal, columns_of
 from delta_py.protocol.column_mapping import MODE_PROPERTY
 from delta_py.row_rules.geospatial import check_shape_columns
 from delta_py.row_rules.row_constraints import Clock, check_lengths, default_value, one_row
-from delta_py.types.char_types import char_types, with_texts
+from delta_py.types.char_types import char_types, with_char_as_string
 from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.schema import BOOLEAN, ArrayType, DataType, MapType, Path, StructField, StructType, type_name
 from delta_py.types.type_walk import direct_parts, fields_with_paths
@@ -62,7 +62,7 @@ def check_default(column: StructField) -> None:
     Raises InvalidOptionError: INVALID_DEFAULT_VALUE.NOT_CONSTANT, .SUBQUERY_EXPRESSION, .NON_DETERMINISTIC, .DATA_TYPE,
     .UNRESOLVED_EXPRESSION, or EXCEED_LIMIT_LENGTH.
     """
-    column = with_texts(StructType((column,))).fields[0]
+    column = with_char_as_string(StructType((column,))).fields[0]
     sql = str(column.metadata[DEFAULT])
     try:
         node = resolve(_CLOCK.set(parse_expression(sql, _NO_COLUMNS)), _NO_COLUMNS)
@@ -159,7 +159,7 @@ def check_generated(column: StructField, schema: StructType) -> None:
     Raises UnsupportedOperationError: DELTA_INVALID_GENERATED_COLUMN_REFERENCES, DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN,
     DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH.
     """
-    schema = with_texts(schema)
+    schema = with_char_as_string(schema)
     sql = str(column.metadata[GENERATION])
     try:
         node = resolve(_CLOCK.set(parse_expression(sql, schema)), schema)

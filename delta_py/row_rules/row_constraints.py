@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import DeltaError, ExpressionError, InvariantViolationError
-from delta_py.expressions.clock import at_time
+from delta_py.expressions.clock import replace_clock_functions
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.parse import parse_expression, parse_predicate
 from delta_py.expressions.resolve import resolve_cast, resolve_condition
@@ -71,7 +71,7 @@ class Clock:
     def set(self, expression: Expression) -> Expression:
         """The expression with these values instead of the clock's functions."""
         now = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=self.micros)
-        return at_time(expression, now, self.time_zone)
+        return replace_clock_functions(expression, now, self.time_zone)
 
 
 # ---------------------------------------------------------------- rules of a table

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import UnsupportedOperationError
-from delta_py.types.char_types import CharType, CharTypes, char_type_at, char_types, only_kind
+from delta_py.types.char_types import CharType, CharTypes, char_type_at, char_types, select_kind
 from delta_py.types.schema import Path, StructField
 from delta_py.types.sizes import bytes_text
 
@@ -21,7 +21,7 @@ _MAX_BATCH_TEXT_BYTES = 1 << 30  # of the padded texts of one column in one batc
 def padded_chars(field: StructField) -> CharTypes:
     """The CHAR types of a top-level field, for `pad`; None if it has none. A declared type that cannot be parsed
     counts as none."""
-    return only_kind(char_types(field), "char")
+    return select_kind(char_types(field), "char")
 
 
 def is_char(field: StructField, inner: Path = ()) -> bool:

@@ -15,7 +15,7 @@ from typing import Self
 from delta_py.errors import InvalidOptionError
 from delta_py.remote_requests import without_secrets
 from delta_py.storage.option_aliases import SECRETS_WITHOUT_EQUIVALENT, options_named, renamed_options
-from delta_py.types.similar_names import unknown_option
+from delta_py.types.similar_names import unknown_option_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class StorageOptions:
         renamed = renamed_options(options)
         for name in renamed:
             if name not in _BY_NAME:
-                raise unknown_option(name, _BY_NAME, f"No store knows the option {name!r}.", "Correct the name.")
+                raise unknown_option_error(name, _BY_NAME, f"No store knows the option {name!r}.", "Correct the name.")
         return cls(tuple(sorted(renamed.items())))
 
     def get(self, name: str) -> str | None:

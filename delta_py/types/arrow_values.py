@@ -26,19 +26,21 @@ def array(values: Collection[Any], kind: pa.DataType) -> Any:
     kind: the Arrow type."""
     types = set(map(type, values))
     if kind in _NUMBERS and types <= {int, type(None)}:
-        converted = _whole_numbers(values, kind)
+        converted = _integer_array(values, kind)
     elif kind in _OFFSETS and types <= {str, type(None)}:
-        converted = _texts(values, kind)
+        converted = _text_array(values, kind)
     elif kind == pa.bool_() and types <= {bool}:
         converted = from_numpy(np.array([*values], np.bool_))
     else:
         converted = pa.nulls(len(values), kind) if types <= {type(None)} else None
+    # pa.array converts all other values, and raises the error for values that do not fit.
     return pa.array(values, kind) if converted is None else converted
 
 
-def _whole_numbers(values: Collection[int | None], kind: pa.DataType) -> Any:
+def _integer_array(values: Collection[int | None], kind: pa.DataType) -> Any:
     """An array of integers; None if a number does not fit."""
-    limits, present_values = np.iinfo(_NUMBERS[kind]), [value for value in values if value is not None]
+    limits = np.iinfo(_NUMBERS[kind])
+    present_values = [value for value in values if value is not None]
     if present_values and not limits.min <= min(present_values) <= max(present_values) <= limits.max:
         return None
     numbers = np.array([0 if value is None else value for value in values], limits.dtype)
@@ -46,7 +48,7 @@ def _whole_numbers(values: Collection[int | None], kind: pa.DataType) -> Any:
     return from_numpy(numbers, np.array([value is None for value in values], np.bool_) if has_nulls else None)
 
 
-def _texts(values: Collection[str | None], kind: pa.DataType) -> Any:
+def _text_array(values: Collection[str | None], kind: pa.DataType) -> Any:
     """An array of texts; None if they are too long for one array."""
     encoded = [b"" if value is None else value.encode() for value in values]
     offsets = np.array([0, *accumulate(map(len, encoded))], np.int64)
@@ -54,24 +56,24 @@ def _texts(values: Collection[str | None], kind: pa.DataType) -> Any:
         return None
     nulls = [value is None for value in values]
     offset_bytes = pa.py_buffer(offsets.astype(_OFFSETS[kind]))
-    return pa.Array.from_buffers(kind, len(encoded), [_bitmap(nulls), offset_bytes, pa.py_buffer(b"".join(encoded))])
+    return pa.Array.from_buffers(kind, len(encoded), [_validity_bitmap(nulls), offset_bytes, pa.py_buffer(b"".join(encoded))])
 
 
 def from_numpy(values: np.ndarray[Any, np.dtype[Any]], nulls: np.ndarray[Any, np.dtype[np.bool_]] | None = None) -> Any:
     """An array of signed integers or booleans. Values are null where `nulls` is true."""
-    bitmap = None if nulls is None else _bitmap(nulls)
+    bitmap = None if nulls is None else _validity_bitmap(nulls)
     if values.dtype == np.bool_:
-        return pa.Array.from_buffers(pa.bool_(), len(values), [bitmap, _bits(values)])
+        return pa.Array.from_buffers(pa.bool_(), len(values), [bitmap, _pack_bits(values)])
     return pa.Array.from_buffers(_ARROW_TYPES[values.dtype], len(values), [bitmap, pa.py_buffer(np.ascontiguousarray(values))])
 
 
-def _bitmap(nulls: Iterable[bool]) -> pa.Buffer | None:
+def _validity_bitmap(nulls: Iterable[bool]) -> pa.Buffer | None:
     """Arrow's bitmap of valid values; None if no value is null."""
     is_null = np.asarray(nulls, np.bool_)
-    return _bits(~is_null) if is_null.any() else None
+    return _pack_bits(~is_null) if is_null.any() else None
 
 
-def _bits(values: np.ndarray[Any, np.dtype[np.bool_]]) -> pa.Buffer:
+def _pack_bits(values: np.ndarray[Any, np.dtype[np.bool_]]) -> pa.Buffer:
     """One bit for each boolean, in Arrow's order: the first value is the lowest bit."""
     return pa.py_buffer(np.packbits(values, bitorder="little"))
 

@@ -35,8 +35,8 @@ class CharType:
     length: int
 
 
-# The lengths in a type: a CharType for a text; a mapping by field names for a struct; (element,) for a list; (key, value) for a
-# map; None for a type or a part without lengths.
+# The lengths in a type, in the structure of the type: a CharType for a text; a mapping by field names for a struct; (element,)
+# for a list; (key, value) for a map; None for a type or a part without lengths.
 CharTypes: TypeAlias = "CharType | Mapping[str, CharTypes] | tuple[CharTypes, ...] | None"
 
 
@@ -70,16 +70,16 @@ def char_type_at(field: StructField, inner: Path = ()) -> CharType | None:
     return char_type if isinstance(char_type, CharType) else None
 
 
-def only_kind(types: CharTypes, kind: Literal["char", "varchar"]) -> CharTypes:
-    """The lengths of one kind, without the other kind; None if there are none."""
+def select_kind(types: CharTypes, kind: Literal["char", "varchar"]) -> CharTypes:
+    """Only the char lengths or only the varchar lengths of a type; None if there are none. kind: which of them."""
     match types:
         case CharType():
             return types if types.kind == kind else None
         case Mapping():
-            types_by_name = {name: only_kind(part, kind) for name, part in types.items()}
+            types_by_name = {name: select_kind(part, kind) for name, part in types.items()}
             return {name: part for name, part in types_by_name.items() if part is not None} or None
         case tuple():
-            parts = tuple(only_kind(part, kind) for part in types)
+            parts = tuple(select_kind(part, kind) for part in types)
             return parts if any(part is not None for part in parts) else None
     return None
 
@@ -87,7 +87,7 @@ def only_kind(types: CharTypes, kind: Literal["char", "varchar"]) -> CharTypes:
 # ---------------------------------------------------------------- lengths in the schema's types
 
 
-def with_texts(schema: StructType) -> StructType:
+def with_char_as_string(schema: StructType) -> StructType:
     """Replace CHAR(n) and VARCHAR(n) in the schema by string, and store them as the declared types of their top-level fields.
 
     Some writers write them directly into the schema's JSON. Spark reads such columns like columns that only declare these types.
@@ -96,9 +96,9 @@ def with_texts(schema: StructType) -> StructType:
     return StructType(tuple(_with_text_type(f) for f in schema.fields))
 
 
-def with_lengths(field: StructField) -> StructField:
-    """The reverse of with_texts: put CHAR(n) and VARCHAR(n) into the type of a top-level field, wherever its declared type has a
-    length, and remove the declared type."""
+def with_string_as_char(field: StructField) -> StructField:
+    """The reverse of with_char_as_string: put CHAR(n) and VARCHAR(n) into the type of a top-level field, and remove the declared
+    type. So the type can be changed part by part, and with_char_as_string then declares the new type."""
     if DECLARED_TYPE not in field.metadata:
         return field
     metadata = {key: value for key, value in field.metadata.items() if key != DECLARED_TYPE}

@@ -18,26 +18,27 @@ from delta_py.time_zones import zone_rules
 
 _Int64 = np.ndarray[Any, np.dtype[np.int64]]
 
-# The years that zoneinfo is asked about, and the first of the last 28, whose calendars later years repeat.
+# The years for which zoneinfo gives the changes, and the first of the last 28, whose calendars later years repeat.
 _FIRST_YEAR, _FIRST_OF_CYCLE, _LAST_YEAR = 2037, 2101, 2128
 _SECOND_MICROS = 1_000_000
 _DAY_SECONDS = 86_400
 FIRST_LATE_MICROS = 67 * 365 * 86_400_000_000 + 17 * 86_400_000_000  # 2037-01-01, with the 17 leap days since 1970
 
 
-def late_offsets(micros: _Int64, region: str, *, local: bool) -> _Int64:
-    """The offsets from UTC in microseconds at times from 2037 on. micros: the times, in microseconds since 1970. They are
-    instants or, with `local`, wall clocks: in a gap the offset before it counts, in an overlap the first one.
+def late_offsets(micros: _Int64, region: str, *, are_wall_clocks: bool) -> _Int64:
+    """The offsets from UTC in microseconds at times from 2037 on.
 
+    micros: the times, in microseconds since 1970. are_wall_clocks: whether they are wall clocks of the region, and not instants.
+    A wall clock in a gap has the offset before the gap, and one in an overlap the first of its two offsets.
     Raises ExpressionError if the rules of the region cannot be read.
     """
     changes, thresholds, offsets = _clock_changes(region)
     seconds = micros // _SECOND_MICROS
     # The year is that of UTC or of the wall clock; no rule changes the clocks at the turn of a year.
     year = _years_of(seconds)
-    # The same time of a year for which the changes are known.
-    known_seconds = seconds - (_year_start(year) - _year_start(_year_with_same_rule(year)))
-    offset_numbers = np.searchsorted(thresholds if local else changes, known_seconds, side="right")
+    # The same time of a year up to _LAST_YEAR, for which the changes are known.
+    equivalent_seconds = seconds - (_year_start(year) - _year_start(_year_with_same_rule(year)))
+    offset_numbers = np.searchsorted(thresholds if are_wall_clocks else changes, equivalent_seconds, side="right")
     offset_micros: _Int64 = offsets[offset_numbers] * _SECOND_MICROS
     return offset_micros
 
@@ -100,6 +101,7 @@ def _clock_changes(region: str) -> tuple[_Int64, _Int64, _Int64]:
     first_second = int(_year_start(np.array(_FIRST_YEAR)))
     end_second = int(_year_start(np.array(_LAST_YEAR + 1)))
     changes, offsets = [], [offset_at(first_second - 1)]
+    # Compares the offsets at the ends of each day. This assumes that no region changes its clocks and back within a day.
     for begin in range(first_second - 1, end_second, _DAY_SECONDS):
         if offset_at(begin + _DAY_SECONDS) != offsets[-1]:
             # Halve the day until `high` is the first second with the new offset. `low` always has the old one.

@@ -30,9 +30,10 @@ def struct_children(array: pa.StructArray) -> list[pa.Array]:
 
 
 class NestedColumns:
-    """Columns, and the fields of structs in them, by path. Each struct is split only once, even if many of its fields are read.
+    """Finds columns, and fields of structs in them, by path. Each struct is split only once, even if many of its fields are read.
 
-    top: returns a column by its name; None if there is none."""
+    top: a function that returns a top-level column by its name, or None if there is no such column.
+    """
 
     def __init__(self, top: Callable[[str], pa.Array | None]) -> None:
         self._top = top
@@ -62,8 +63,8 @@ def _fields_by_name(array: pa.Array | None) -> Mapping[str, pa.Array]:
 
 
 def with_elements(lists: pa.Array, convert: Converter | None, kind: pa.DataType | None = None) -> pa.ListArray:
-    """The same lists with converted elements. convert: gets all elements in one array; None if the elements do not change.
-    kind: the type of the result; None for a list of the type that `convert` returns."""
+    """The same lists with converted elements. convert: converts all elements, which are in one array; None if the elements do not
+    change. kind: the Arrow type of the result; None for a list of the type that `convert` returns."""
     lists = _drop_values_of_nulls(lists)
     offsets, first, count = child_offsets(lists)
     elements = _convert(lists.values.slice(first, count), convert)
@@ -98,7 +99,7 @@ def _drop_values_of_nulls(array: pa.Array) -> pa.Array:
         return array
     lengths = np.diff(array.offsets.to_numpy())
     null_lengths = lengths[array.is_null().to_numpy(zero_copy_only=False)]
-    # `take` copies the array, and copies no values of nulls.
+    # Lists that are null may still have elements. `take` copies only the elements of valid lists.
     return array.take(pa.array(np.arange(len(array)))) if null_lengths.any() else array
 
 

@@ -113,6 +113,7 @@ class FieldPositions:
 
     @classmethod
     def of(cls, names: Iterable[str]) -> FieldPositions:
+        """names: of the fields, in order. If a name occurs twice, the first field counts."""
         exact: dict[str, int] = {}
         folded: dict[str, int] = {}
         for position, name in enumerate(names):
@@ -251,6 +252,7 @@ def _parse_geospatial(name: str) -> GeospatialType | None:
     # Only a CRS contains a colon: `geography(spherical)` has an algorithm alone.
     crs = arguments.pop(0) if arguments and ":" in arguments[0] else DEFAULT_CRS
     algorithm = arguments.pop(0).lower() if arguments and kind == "geography" else _DEFAULT_ALGORITHM
+    # An argument that is left over does not belong to the type.
     if arguments or not algorithm.isidentifier() or _CRS.fullmatch(crs) is None:
         return None
     return GeospatialType(kind, crs, algorithm if kind == "geography" else None, name)
@@ -339,11 +341,11 @@ def from_arrow_type(arrow: pa.DataType, name: str = "") -> DataType:
     """The Delta type for the values of an Arrow type, in any layout (arrow_layouts.py).
 
     All values fit, except numbers that are wider than any Delta type: unsigned integers of 64 bits become bigint, and decimals of
-    more than 38 digits get 38. The writer refuses values that do not fit. name: of the column, for the error.
+    more than 38 digits get 38. The writer refuses values that do not fit. name: the column, for the error.
     Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) if no Delta type can hold the values.
     """
     arrow = plain_type(arrow)
-    if isinstance(arrow, pa.BaseExtensionType):
+    if isinstance(arrow, pa.BaseExtensionType):  # a shape of GeoArrow: plain_type removes all other extensions
         return from_arrow_type(arrow.storage_type, name)
     simple = _from_simple_arrow(arrow)
     if simple is not None:
@@ -488,7 +490,7 @@ def find_path(schema: StructType, path: Path) -> tuple[StructField, ...]:
     return tuple(fields)
 
 
-def by_first_name(values: Mapping[Path, V]) -> dict[str, dict[Path, V]]:
+def group_by_first_name(values: Mapping[Path, V]) -> dict[str, dict[Path, V]]:
     """Group the values by the first name of their path; the keys in a group are the rest of the path."""
     groups: dict[str, dict[Path, V]] = {}
     for path, value in values.items():

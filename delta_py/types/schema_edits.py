@@ -36,7 +36,7 @@ def resolve_path(schema: StructType, name: str | Sequence[str]) -> Path:
     for requested_name in names:
         next_part = part_of(part, requested_name)
         if next_part is None:
-            raise _not_found(part, names, len(schema_names))
+            raise _not_found_error(part, names, len(schema_names))
         schema_names.append(next_part.name)
         part = next_part.data_type
     return tuple(schema_names)
@@ -114,7 +114,7 @@ def insert_field(fields: Fields, field: StructField, after: str | None) -> Field
         return (field, *fields)
     preceding = StructType(fields).find(after)
     if preceding is None:
-        raise _not_found(StructType(fields), (after,), 0)
+        raise _not_found_error(StructType(fields), (after,), 0)
     position = fields.index(preceding) + 1
     return (*fields[:position], field, *fields[position:])
 
@@ -138,7 +138,7 @@ def _edit_part(data_type: DataType, path: Path, change: Callable[[DataType], Dat
     raise AssertionError(f"{path} was resolved")
 
 
-def _not_found(part: DataType, names: Path, depth: int) -> SchemaMismatchError:
+def _not_found_error(part: DataType, names: Path, depth: int) -> SchemaMismatchError:
     """The error for a path whose first `depth` names exist, but not the next one. part: the type that they lead to."""
     name, where = ".".join(names), ".".join(names[:depth])
     match part:

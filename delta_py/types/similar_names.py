@@ -35,8 +35,8 @@ def did_you_mean(name: str, known_names: Iterable[str]) -> str:
     return _suggestion(similar_name(name, known_names))
 
 
-def unknown_option(name: str, known_names: Iterable[str], refusal: str, advice: str) -> InvalidOptionError:
-    """The error for an option that nothing knows. refusal, advice: the sentences before and after the suggestion."""
+def unknown_option_error(name: str, known_names: Iterable[str], refusal: str, advice: str) -> InvalidOptionError:
+    """The error for an option that does not exist. refusal, advice: the sentences before and after the suggestion of a name."""
     nearest = similar_name(name, known_names)
     return InvalidOptionError(
         f"{refusal}{_suggestion(nearest)} {advice}", error_class="DELTA_UNKNOWN_OPTION", option=name, nearest=nearest

@@ -62,7 +62,9 @@ def to_wall_clock(instants: Any, zone: str) -> Any:
     if offset is not None:
         return _shift(instants, offset, WALL_CLOCK)
     clocks = pc.local_timestamp(instants.cast(pa.timestamp("us", tz=region(zone))))
-    return _replace_late_times(clocks, instants, lambda micros: micros + late_offsets(micros, region(zone), local=False))
+    return _replace_late_times(
+        clocks, instants, lambda micros: micros + late_offsets(micros, region(zone), are_wall_clocks=False)
+    )
 
 
 def to_instants(wall_clocks: Any, zone: str) -> Any:
@@ -72,10 +74,13 @@ def to_instants(wall_clocks: Any, zone: str) -> Any:
     if offset is not None:
         return _shift(wall_clocks, -offset, INSTANT)
     last_before_gap = pc.assume_timezone(wall_clocks, region(zone), ambiguous="earliest", nonexistent="earliest")
-    # In a gap, this is the last instant before the gap. java.time continues with the offset of that instant.
-    offset_then = pc.subtract(pc.local_timestamp(last_before_gap).cast(pa.int64()), last_before_gap.cast(pa.int64()))
-    instants = pc.subtract(wall_clocks.cast(pa.int64()), offset_then).cast(INSTANT)
-    return _replace_late_times(instants, wall_clocks, lambda micros: micros - late_offsets(micros, region(zone), local=True))
+    # Outside of gaps, this is the instant itself. In a gap, it is the last instant before the gap, and java.time continues with
+    # the offset of that instant.
+    offset_before_gap = pc.subtract(pc.local_timestamp(last_before_gap).cast(pa.int64()), last_before_gap.cast(pa.int64()))
+    instants = pc.subtract(wall_clocks.cast(pa.int64()), offset_before_gap).cast(INSTANT)
+    return _replace_late_times(
+        instants, wall_clocks, lambda micros: micros - late_offsets(micros, region(zone), are_wall_clocks=True)
+    )
 
 
 def _replace_late_times(converted: Any, times: Any, change: Callable[[_Int64], _Int64]) -> Any:

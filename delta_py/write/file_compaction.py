@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from delta_py.parquet.row_counts import stored_row_count
+from delta_py.parquet.row_counts import read_row_count
 from delta_py.prefetch import prefetch
 from delta_py.protocol.deletion_vectors import from_row_indexes, read_deletion_vector, row_indexes
 from delta_py.row_rules.write_state import rearranging
@@ -67,7 +67,7 @@ def positions_of_new_deletions(store: ObjectStore, files: Sequence[ScanFile], li
         deleted_rows, deleted_rows_now = _read_vector(store, old_file), _read_vector(store, live_file)
         if not deleted_rows <= deleted_rows_now:
             return None
-        row_count = stored_row_count(store, old_file.path, old_file.size_bytes)
+        row_count = read_row_count(store, old_file.path, old_file.size_bytes)
         skipped_rows = _positions_in_file(deleted_rows, row_count)
         new_deletions = _positions_in_file(deleted_rows_now - deleted_rows, row_count)
         # A row stands as many positions earlier in the new file as rows before it were skipped.

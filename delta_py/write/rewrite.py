@@ -23,7 +23,7 @@ from pyroaring import BitMap64
 
 from delta_py.errors import DeltaError, RowCountMismatchError, UnsupportedOperationError
 from delta_py.parquet.file_reader import ScanReader, read_files
-from delta_py.parquet.row_counts import stored_row_count
+from delta_py.parquet.row_counts import read_row_count
 from delta_py.protocol.actions import AddFile, RemoveFile
 from delta_py.protocol.deletion_vectors import (
     DeletionVectorDescriptor,
@@ -395,7 +395,7 @@ def _read_row_sets(store: ObjectStore, touched: TouchedFile, repeats: Repeats) -
     if not has_no_repeats and not (repeats is Repeats.IGNORED and repeats_only_deletes):
         raise _repeated_rows_error(file, sum(counts), len(deleted | updated), repeats)
     deleted_before = BitMap64() if file.deletion_vector is None else read_deletion_vector(store, file.deletion_vector)
-    row_count = stored_row_count(store, file.path, file.size_bytes)
+    row_count = read_row_count(store, file.path, file.size_bytes)
     rows = _RowSets(row_count, _in_file(deleted_before, row_count), deleted, updated)
     removed_rows = deleted | updated
     if not removed_rows.isdisjoint(deleted_before) or removed_rows.max() >= row_count:

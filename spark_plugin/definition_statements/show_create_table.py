@@ -17,7 +17,7 @@ from pyspark.sql import types as spark_types
 
 from delta_py.definition.log_properties import properties_of_new
 from delta_py.errors import ExpressionError, UnsupportedOperationError
-from delta_py.expressions.sql_text.dialect import syntax_tree, tokens
+from delta_py.expressions.sql_text.dialect import parse_syntax_tree, tokens
 from delta_py.protocol import identity_columns
 from delta_py.protocol.clustering import logical_clustering_paths
 from delta_py.row_rules.row_constraints import CHECK_PREFIX
@@ -177,7 +177,7 @@ def _expression(text: object, owner: str) -> str:
     statement: it is one expression, without comments. owner: the column or constraint with this text, for errors."""
     sql = str(text)
     try:
-        syntax_tree(sql)
+        parse_syntax_tree(sql)
         end = 0  # a text between two tokens that is not blank is a comment
         for token in tokens(sql):
             if sql[end : token.start].strip():

@@ -18,7 +18,7 @@ from delta_py.protocol.identity_columns import identity_of
 from delta_py.row_changes.assigned_rows import AssignedPaths
 from delta_py.types.column_rules import GENERATION
 from delta_py.types.names import quoted
-from delta_py.types.schema import STRING, DataType, Path, StructField, StructType, by_first_name, find_path
+from delta_py.types.schema import STRING, DataType, Path, StructField, StructType, find_path, group_by_first_name
 from delta_py.write.task_changes import NEW
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import default_of, is_default_word
@@ -88,7 +88,7 @@ def new_row(schema: StructType, frame: DataFrame, values: Assignments) -> Column
     # A path in another spelling than the schema's would be ignored below.
     assert {path[0] for path in values} <= set(schema.names), "a value would be lost"
     typed_values = _in_assignable_types(schema, frame, values)
-    fields, values_by_column = [], by_first_name(typed_values)
+    fields, values_by_column = [], group_by_first_name(typed_values)
     for field in schema.fields:
         values_inside = values_by_column.get(field.name, {})
         if values_inside or GENERATION not in field.metadata:
@@ -104,7 +104,7 @@ def _new_value(field: StructField, old: Column, inside: Mapping[Path, Column]) -
     if () in inside:
         return inside[()]
     assert isinstance(field.data_type, StructType)
-    new_fields, values_by_field = [], by_first_name(inside)
+    new_fields, values_by_field = [], group_by_first_name(inside)
     for child in field.data_type.fields:
         new_fields.append(_new_value(child, old.getField(child.name), values_by_field.get(child.name, {})).alias(child.name))
     return F.struct(*new_fields)

@@ -180,7 +180,7 @@ class _Reader:
         """Return the tree of SQL text, with its names as the user wrote them. Raises _Unreadable, and DeltaError for text that
         pydelta does not support."""
         from delta_py.expressions.resolve import resolve
-        from delta_py.expressions.sql_text.from_sql import tree_of
+        from delta_py.expressions.sql_text.from_sql import parse_sql
 
         # A setting may make the server parse the text differently than pydelta does.
         if self.spark is not None and read_otherwise(self.spark, text):
@@ -189,7 +189,7 @@ class _Reader:
         def resolve_constants(part: tree.Expression) -> tree.Expression:
             return resolve(part, self.schema, self._zone).expression
 
-        return tree_of(text, self.schema, resolve_constants)
+        return parse_sql(text, self.schema, resolve_constants)
 
     def _read_function(self, name: str, operands: list[tree.Expression]) -> tree.Expression:
         """Return the tree of a function or operator. name: in lower case. Raises _Unreadable for all but those listed here."""

@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 )
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
-from delta_py.types.schema import by_first_name
+from delta_py.types.schema import group_by_first_name
 from spark_plugin.internals.session_adapter import SessionAdapter, adapter_of
 from spark_plugin.options.settings import conf
 from spark_plugin.schema_conversion import FieldsByName
@@ -270,8 +270,8 @@ def overflow_as_delta_error(error_class: str = "DELTA_CAST_OVERFLOW_IN_TABLE_WRI
 
 
 def _by_folded_name(assigned_values: Mapping[Path, AssignedValue]) -> dict[str, dict[Path, AssignedValue]]:
-    """Do the same as by_first_name, with the first names in lower case."""
-    return by_first_name({(path[0].lower(), *path[1:]): value for path, value in assigned_values.items()})
+    """Do the same as group_by_first_name, with the first names in lower case."""
+    return group_by_first_name({(path[0].lower(), *path[1:]): value for path, value in assigned_values.items()})
 
 
 def _fields_of(value: Typed | None) -> Callable[[str], Typed | None]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from delta_py.errors import InvalidOptionError, shown
 from delta_py.time_zones import is_region, local_time_zone, offset_seconds, region_name
-from delta_py.types.similar_names import unknown_option
+from delta_py.types.similar_names import unknown_option_error
 from spark_plugin.options.private import is_private
 from spark_plugin.options.read_limits import PARQUET_TASKS_PER_CORE, PYTHON_TASKS_PER_CORE
 from spark_plugin.options.roads import OLDER_OPTIONS
@@ -162,7 +162,7 @@ def in_our_spelling(options: Mapping[str, str], names: tuple[str, ...], verb: st
 def _unknown_name(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
     """Return the error for an unknown option. It suggests only names that users should set."""
     public = [name for name in names if not is_private(name) and name not in ("paths", *OLDER_OPTIONS)]
-    return unknown_option(
+    return unknown_option_error(
         key,
         public,
         f"The {verb} option {key!r} is unknown.",

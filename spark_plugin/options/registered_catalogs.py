@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from delta_py.errors import InvalidOptionError
-from delta_py.types.similar_names import unknown_option
+from delta_py.types.similar_names import unknown_option_error
 from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.unity_settings import CATALOG_PREFIX, CATALOG_SETTINGS
 
@@ -29,7 +29,7 @@ def remember(spark: Any, catalogs: Mapping[str, Mapping[str, str]]) -> None:
         for name, value in catalog_settings.items():
             if name not in CATALOG_SETTINGS:
                 what = f"Catalogs of Unity Catalog have no setting {name!r}, which {catalog} has."
-                raise unknown_option(name, CATALOG_SETTINGS, what, "Correct the name.")
+                raise unknown_option_error(name, CATALOG_SETTINGS, what, "Correct the name.")
             settings[f"{CATALOG_PREFIX}{catalog}.{name}"] = str(value)
         if "uri" not in catalog_settings:
             raise InvalidOptionError(f"The catalog {catalog} has no server. Give its uri.", option="catalogs")

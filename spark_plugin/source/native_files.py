@@ -36,7 +36,7 @@ from delta_py.expressions.tree import (
     StringMatch,
     conjuncts,
 )
-from delta_py.parquet.row_counts import rows_of_first_group
+from delta_py.parquet.row_counts import read_first_group_row_count
 from delta_py.protocol.collations import is_collated
 from delta_py.protocol.paths import are_plain
 from delta_py.scan.char_padding import padded_chars
@@ -215,7 +215,9 @@ def _has_large_groups(state: ScanState, files: pa.Table) -> bool:
     """
     largest = files.slice(int(np.argmax(files["size"].to_numpy())), 1).select(["path", "size"]).to_pylist()[0]
     try:
-        rows = rows_of_first_group(state.store, largest["path"], largest["size"], most_bytes=read_limits.PARQUET_FOOTER_BYTES)
+        rows = read_first_group_row_count(
+            state.store, largest["path"], largest["size"], most_bytes=read_limits.PARQUET_FOOTER_BYTES
+        )
     except (OSError, DeltaError, pa.ArrowException):
         return False  # Python reports the error better when it reads the file
     return rows is not None and rows >= read_limits.PARQUET_GROUP_ROWS

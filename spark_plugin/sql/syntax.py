@@ -245,7 +245,7 @@ class Words:
         """Parse a number as a value: 168, 168L, 1.5BD."""
         place, text = self._next, self.number()
         try:
-            value = literals.number(self.text, text).value
+            value = literals.parse_number(self.text, text).value
         except ExpressionError:
             self._next = place
             self.fault("expected a number that its type can hold")

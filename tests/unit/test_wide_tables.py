@@ -21,7 +21,7 @@ from delta_py import DeltaTable, write_delta
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.tree import Call, Column, Comparison, Literal
 from delta_py.parquet.read_columns import plan_file
-from delta_py.parquet.values.conform_batch import apply, converter
+from delta_py.parquet.values.conform_batch import apply_converter, make_converter
 from delta_py.parquet.values.rebase import LegacyCalendar
 from delta_py.protocol.column_mapping import ID
 from delta_py.row_changes.assigned_rows import AssignedPaths, resolve_assignments, updated_rows
@@ -124,7 +124,7 @@ def read_a_struct(columns: int) -> Callable[[], object]:
         plan = plan_file(file, [ScanColumn(column, column)], LegacyCalendar(), by_id=False)
         match = plan.matches[0]
         assert match is not None
-        values = apply(converter(match, stored.type, plan._context), stored)
+        values = apply_converter(make_converter(match, stored.type, plan._context), stored)
         assert values.field(columns - 1)[0].as_py() == columns - 1
 
     return read

@@ -13,7 +13,7 @@ from delta_py.as_deltalake.transaction import AddAction
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import InvalidOptionError, SchemaMismatchError
 from delta_py.expressions.tree import Expression
-from delta_py.parquet.row_counts import stored_row_count
+from delta_py.parquet.row_counts import read_row_count
 from delta_py.protocol.actions import AddFile, RemoveFile
 from delta_py.protocol.deletion_vectors import read_deletion_vector
 from delta_py.protocol.paths import resolve
@@ -96,7 +96,7 @@ def _live_row_masks(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
 def _is_live_by_row(snapshot: Snapshot, file: ScanFile) -> list[bool]:
     """For each row of a file with a deletion vector, in the file's order: whether it is live."""
     assert file.deletion_vector is not None
-    is_live = np.ones(stored_row_count(snapshot.store, file.path, file.size_bytes), bool)
+    is_live = np.ones(read_row_count(snapshot.store, file.path, file.size_bytes), bool)
     is_live[np.asarray(read_deletion_vector(snapshot.store, file.deletion_vector), np.int64)] = False
     mask: list[bool] = is_live.tolist()
     return mask

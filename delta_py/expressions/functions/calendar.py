@@ -82,8 +82,9 @@ def _integers(values: Any, arguments: list[Any]) -> _Int64:
     length of an Array among them is the number of rows."""
     count = next((len(a) for a in arguments if isinstance(a, pa.Array)), 1)
     array = pa.repeat(values, count) if isinstance(values, pa.Scalar) else values
-    numbered = array.cast(pa.int32()) if pa.types.is_date(array.type) else array
-    numbers: _Int64 = numbered.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    # Arrow casts a date only to the integer of its own width.
+    numeric = array.cast(pa.int32()) if pa.types.is_date(array.type) else array
+    numbers: _Int64 = numeric.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     return numbers
 
 

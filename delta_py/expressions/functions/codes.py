@@ -29,7 +29,7 @@ _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 _DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 
 
-def _content(values: Any) -> tuple[_Bytes, np.ndarray[Any, np.dtype[np.int64]]]:
+def _bytes_and_offsets(values: Any) -> tuple[_Bytes, np.ndarray[Any, np.dtype[np.int64]]]:
     """All bytes of an array of text or bytes, and the offsets of its rows in them (from 0); no bytes under null."""
     values = values.cast(pa.binary()).fill_null(b"")
     offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
@@ -38,8 +38,8 @@ def _content(values: Any) -> tuple[_Bytes, np.ndarray[Any, np.dtype[np.int64]]]:
     return content, offsets - offsets[0]
 
 
-def _from_content(content: Any, offsets: Any, source: Any, arrow_type: pa.DataType) -> Any:
-    """An array of text or bytes from the form that _content returns, null where the source is null."""
+def _from_bytes_and_offsets(content: Any, offsets: Any, source: Any, arrow_type: pa.DataType) -> Any:
+    """An array of text or bytes from the form that _bytes_and_offsets returns, null where the source is null."""
     buffers = [None, pa.py_buffer(offsets.astype(np.int32).tobytes()), pa.py_buffer(content.tobytes())]
     return with_validity_of(pa.Array.from_buffers(arrow_type, len(offsets) - 1, buffers), source)
 
@@ -48,6 +48,7 @@ def _from_content(content: Any, offsets: Any, source: Any, arrow_type: pa.DataTy
 
 
 def _hex_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """hex of a text, of bytes, or of a number, which is cast to long."""
     check_count(name, operands, 1, 1)
     data_type = operands[0].data_type
     if data_type in (STRING, BINARY):
@@ -62,10 +63,10 @@ def _hex(arguments: list[Any], result: DataType) -> Any:
     values = arguments[0]
     if pa.types.is_integer(values.type):
         return _digits_of_longs(values, 4)
-    content, offsets = _content(values)
+    content, offsets = _bytes_and_offsets(values)
     spend("hex", content.size)
     digit_bytes = np.stack([_DIGITS[content >> 4], _DIGITS[content & 15]], axis=1).ravel()
-    return _from_content(digit_bytes, offsets * 2, values, pa.string())
+    return _from_bytes_and_offsets(digit_bytes, offsets * 2, values, pa.string())
 
 
 def _digits_of_longs(values: Any, bits: int) -> Any:
@@ -75,7 +76,7 @@ def _digits_of_longs(values: Any, bits: int) -> Any:
     digits = _DIGITS[((numbers[:, None] >> shifts) & np.uint64((1 << bits) - 1)).astype(np.int64)]
     width = len(shifts)
     offsets = np.arange(len(numbers) + 1, dtype=np.int64) * width
-    padded = _from_content(digits.ravel(), offsets, values, pa.string())
+    padded = _from_bytes_and_offsets(digits.ravel(), offsets, values, pa.string())
     return pc.replace_substring_regex(padded, "^0+(.)", r"\1")
 
 
@@ -85,11 +86,12 @@ def _unhex(arguments: list[Any], result: DataType) -> Any:
     values = pc.if_else(pc.match_substring_regex(values, r"^[0-9A-Fa-f]*\z"), values, None)
     is_odd = pc.equal(pc.bit_wise_and(pc.binary_length(values), 1), 1)
     even_digits = pc.binary_join_element_wise(pc.if_else(is_odd, "0", ""), values, "")
-    content, offsets = _content(even_digits)
-    # In ASCII the digits 0 to 9 are 48 to 57, and a to f are 97 to 102. The bit 0x20 makes a letter lower-case.
+    content, offsets = _bytes_and_offsets(even_digits)
+    # In ASCII the digits 0 to 9 are 48 to 57, and a to f are 97 to 102. The bit 0x20 makes a letter lower-case. So `a`
+    # minus 87 is 10.
     lower_case = content | 0x20
     codes = np.where(content <= 57, content - 48, lower_case - 87).astype(np.uint8)
-    return _from_content((codes[::2] << 4) | codes[1::2], offsets // 2, values, pa.binary())
+    return _from_bytes_and_offsets((codes[::2] << 4) | codes[1::2], offsets // 2, values, pa.binary())
 
 
 def _bin(arguments: list[Any], result: DataType) -> Any:
@@ -101,8 +103,8 @@ def _bin(arguments: list[Any], result: DataType) -> Any:
 
 def _base64(arguments: list[Any], result: DataType) -> Any:
     values = arguments[0]
-    content, offsets = _content(values)
-    spend("base64", content.size)  # a third more, and a copy
+    content, offsets = _bytes_and_offsets(values)
+    spend("base64", content.size)  # the result is a third longer, and exists twice for a moment
     content_bytes, ends = content.tobytes(), offsets.tolist()
     texts = [binascii.b2a_base64(content_bytes[start:end], newline=False) for start, end in pairwise(ends)]
     return with_validity_of(pa.array(texts, pa.binary()).view(pa.string()), values)
@@ -114,7 +116,7 @@ def _base64(arguments: list[Any], result: DataType) -> Any:
 def _ascii(arguments: list[Any], result: DataType) -> Any:
     """The code point of the first character; 0 for empty text."""
     values = arguments[0]
-    content, offsets = _content(pc.utf8_slice_codeunits(values, 0, 1))
+    content, offsets = _bytes_and_offsets(pc.utf8_slice_codeunits(values, 0, 1))
     padded = np.concatenate([content, np.zeros(4, np.uint8)]).astype(np.int32)
     starts, lengths = offsets[:-1], np.diff(offsets)
     # UTF-8: the first byte has the highest bits of the code point, and each byte after it 6 more.
@@ -165,7 +167,7 @@ def _crc32(arguments: list[Any], result: DataType) -> Any:
     """Computes one position after the other, each for all rows that have a byte at this position. If a value has more than
     _MAX_BYTES_BY_POSITION bytes, zlib computes row by row instead."""
     values = arguments[0]
-    content, offsets = _content(values)
+    content, offsets = _bytes_and_offsets(values)
     starts, lengths = offsets[:-1], np.diff(offsets)
     if len(lengths) and lengths.max() > _MAX_BYTES_BY_POSITION:
         sums = [zlib.crc32(content[start : start + length].tobytes()) for start, length in zip(starts, lengths, strict=True)]

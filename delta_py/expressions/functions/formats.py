@@ -53,7 +53,7 @@ def _hour_of_12(values: Any) -> Any:
 
 
 def _name_lookup(names: tuple[str, ...], width: int | None) -> Callable[[Any], Any]:
-    """A function from positions to names. width: of the name, in letters; None for the whole name."""
+    """A function from positions to names. width: the number of letters to return of each name; None for the whole name."""
     table = pa.array([name[:width] for name in names])
     return lambda positions: table.take(positions)
 

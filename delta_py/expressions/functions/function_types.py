@@ -50,8 +50,8 @@ class Function:
         Python values at the positions in `constants`. None: Spark has it, this library does not evaluate it.
     constants: positions that must be literals.
     can_fail: whether a value may raise, so that it must not be evaluated for rows that do not need it.
-    increasing: for the arguments' first Array, f(a) <= f(b) whenever a <= b and the others are constant; null only for
-        null. So bounds of the argument lead to bounds of the result.
+    increasing: if one argument varies and the others are constants, a <= b means f(a) <= f(b), and only null gives null. So the
+        bounds of this argument give bounds of the result.
     """
 
     signature: Callable[[str, Sequence[Operand]], Signature]

@@ -38,8 +38,10 @@ _WILDCARDS = {"%": ".*", "_": "."}
 
 
 def prefix_of(how: str, pattern: str) -> tuple[str, bool]:
-    """The text with which every match begins (may be empty), and whether every text that begins with it matches. how: the kind of
-    a StringMatch."""
+    """The prefix that all matching texts have (perhaps empty), and whether every text with this prefix matches.
+
+    how: the kind of a StringMatch.
+    """
     if how == "startswith":
         return pattern, True
     if how != "like":

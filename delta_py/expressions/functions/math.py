@@ -36,11 +36,12 @@ from delta_py.types.schema import DOUBLE, INTEGER, LONG, DataType, DecimalType, 
 
 
 def _double_function(kernel: Callable[[Any], Any], *, null_from: float | None = None, increasing: bool = False) -> Function:
-    """A function of one double. null_from: arguments that are not above it give null (logarithms)."""
+    """A function of one double. kernel: works on an array of numpy. null_from: this number and all below it give null, as in
+    logarithms; None for no limit."""
 
     def run(arguments: list[Any], result: DataType) -> Any:
         values = arguments[0]
-        numbers = values.fill_null(1.0).to_numpy(zero_copy_only=False)
+        numbers = values.fill_null(1.0).to_numpy(zero_copy_only=False)  # any number does: nulls are restored below
         with np.errstate(all="ignore"):
             results = with_validity_of(pa.array(np.asarray(kernel(numbers), np.float64), from_pandas=False), values)
         return results if null_from is None else pc.if_else(pc.less_equal(values, null_from), None, results)
@@ -112,6 +113,7 @@ def _bitwise_not_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _shift_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """(value, number of bits). A byte or short is cast to int."""
     check_count(name, operands, 2, 2)
     value_type, count_type = operands[0].data_type, operands[1].data_type
     if not is_integral(value_type) or not accepts(count_type, INTEGER):
@@ -120,7 +122,10 @@ def _shift_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _shift(name: str) -> Callable[[list[Any], DataType], Any]:
-    """Shifts to the left or right. Only the lowest 5 bits of the shift count (6 for long) matter, as in Java."""
+    """Shifts to the left or right. Only the lowest 5 bits of the shift count (6 for long) matter, as in Java.
+
+    name: shiftleft, shiftright or shiftrightunsigned.
+    """
 
     def run(arguments: list[Any], result: DataType) -> Any:
         bits = 64 if result == LONG else 32
@@ -144,6 +149,7 @@ def _numbers(argument: Any, arguments: list[Any]) -> Any:
 
 
 def _bit_count(arguments: list[Any], result: DataType) -> Any:
+    """How many bits of each number are 1, in its form as a long: -1 has 64 such bits."""
     values = arguments[0]
     numbers = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64)
     bit_counts = np.unpackbits(numbers.view(np.uint8).reshape(-1, 8), axis=1).sum(axis=1, dtype=np.int32)
@@ -172,6 +178,7 @@ def _pmod(arguments: list[Any], result: DataType) -> Any:
 
 
 def _pmod_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """The signature of the operator %, without decimals."""
     signature = NUMBERS["%"].signature("%", operands)
     if isinstance(signature.result, DecimalType):
         raise not_supported("pmod on decimals")
@@ -268,6 +275,7 @@ MATH: dict[str, Function] = {
     "asin": _double_function(np.arcsin),
     "acos": _double_function(np.arccos),
     "atan": _double_function(np.arctan),
+    # Adding 0.0 makes 0.0 of -0.0, as Spark does.
     "atan2": _two_doubles_function(lambda y, x: np.arctan2(y + 0.0, x + 0.0)),
     "hypot": _two_doubles_function(np.hypot),
     "&": Function(_bitwise_signature, lambda arguments, result: pc.bit_wise_and(*arguments)),

@@ -70,12 +70,15 @@ def _are_equal(left: Any, right: Any) -> Any:
     return are_equal
 
 
-def _compare_elements(values: Any, elements: Any, wanted_values: Any) -> tuple[_Int64, _Int64, Any]:
-    """For each element of all rows: its row, its position among all elements, and whether it equals the row's wanted value (null
-    if either is null). elements: those of all rows, as Arrow stores them. wanted_values: one for each row, or a Scalar."""
+def _compare_elements(values: Any, elements: Any, searched_values: Any) -> tuple[_Int64, _Int64, Any]:
+    """For each element of all rows: its row, its position among all elements, and whether it equals the row's searched value.
+
+    The last is null if either is null. elements: those of all rows, as Arrow stores them. searched_values: the value to search in
+    each row, or a Scalar for all rows.
+    """
     rows, positions = _element_positions(*_starts_and_lengths(values))
-    wanted_by_element = _row_values(wanted_values, len(values)).take(pa.array(rows))
-    return rows, positions, _are_equal(elements.take(pa.array(positions)), wanted_by_element)
+    searched_by_element = _row_values(searched_values, len(values)).take(pa.array(rows))
+    return rows, positions, _are_equal(elements.take(pa.array(positions)), searched_by_element)
 
 
 # ---------------------------------------------------------------- one element
@@ -173,6 +176,7 @@ def _map_value(values: Any, key: Any) -> Any:
 
 
 def _field_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """The signature of get_field(struct, name). The name is a constant; the result has the type of this field."""
     struct, field = operands[0].data_type, operands[1].value
     struct_field = struct.find(field) if isinstance(struct, StructType) and isinstance(field, str) else None
     if struct_field is None:
@@ -251,26 +255,26 @@ def _contains_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 def _contains(arguments: list[Any], result: DataType) -> Any:
     """Null for a null array or value, and if no element is equal but one is null."""
-    values, wanted_values = arguments
+    values, searched_values = arguments
     elements = values.keys if pa.types.is_map(values.type) else values.values
-    rows, _, comparison = _compare_elements(values, elements, wanted_values)
+    rows, _, comparison = _compare_elements(values, elements, searched_values)
     is_contained, is_unknown = np.zeros(len(values), bool), np.zeros(len(values), bool)
     is_contained[rows[comparison.fill_null(False).to_numpy(zero_copy_only=False)]] = True
     is_unknown[rows[comparison.is_null().to_numpy(zero_copy_only=False)]] = True
-    is_null = pc.or_(values.is_null(), _row_values(wanted_values, len(values)).is_null()).to_numpy(zero_copy_only=False)
+    is_null = pc.or_(values.is_null(), _row_values(searched_values, len(values)).is_null()).to_numpy(zero_copy_only=False)
     return pa.array(is_contained, mask=is_null | (is_unknown & ~is_contained))
 
 
 def _array_position(arguments: list[Any], result: DataType) -> Any:
     """The position of the first equal element, from 1; 0 if no element is equal."""
-    values, wanted_values = arguments
-    rows, positions, comparison = _compare_elements(values, values.values, wanted_values)
+    values, searched_values = arguments
+    rows, positions, comparison = _compare_elements(values, values.values, searched_values)
     is_equal = comparison.fill_null(False).to_numpy(zero_copy_only=False)
     starts, _ = _starts_and_lengths(values)
     first_positions = np.zeros(len(values), np.int64)
     # Backwards, so that the first equal element of a row wins.
     first_positions[rows[is_equal][::-1]] = (positions[is_equal] - starts[rows[is_equal]] + 1)[::-1]
-    is_null = pc.or_(values.is_null(), _row_values(wanted_values, len(values)).is_null()).to_numpy(zero_copy_only=False)
+    is_null = pc.or_(values.is_null(), _row_values(searched_values, len(values)).is_null()).to_numpy(zero_copy_only=False)
     return pa.array(first_positions, mask=is_null)
 
 
@@ -289,7 +293,7 @@ def _array(arguments: list[Any], result: DataType) -> Any:
     if not arguments:
         return pa.array([[]], to_arrow_type(result))
     columns, count = _as_columns(arguments)
-    # As in text_functions.spend_joined: the largest column counts as input.
+    # The largest column counts as input, and the bytes of the other columns as growth.
     sizes = [column.nbytes for column in columns]
     spend("array", sum(sizes) - max(sizes, default=0))
     return pa.ListArray.from_arrays(_equal_offsets(count, len(columns)), _interleave(columns), type=to_arrow_type(result))
@@ -329,7 +333,7 @@ def _map_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _common_type_of(name: str, types: Sequence[DataType]) -> DataType:
-    """The common type. Raises ExpressionError if there is none. name: of the function."""
+    """The common type of all `types`. Raises ExpressionError if there is none. name: the function, for the message."""
     common = common_type_of_all(types)
     if common is None:
         raise mismatch(name, *types)
@@ -339,7 +343,7 @@ def _common_type_of(name: str, types: Sequence[DataType]) -> DataType:
 def _map(arguments: list[Any], result: DataType) -> Any:
     """map(key, value, key, value, ...): the values of each row as a map."""
     columns, count = _as_columns(arguments)
-    # As in text_functions.spend_joined: the largest column counts as input.
+    # The largest column counts as input, and the bytes of the other columns as growth.
     sizes = [column.nbytes for column in columns]
     spend("map", sum(sizes) - max(sizes, default=0))
     keys, items = _interleave(columns[::2]), _interleave(columns[1::2])
@@ -352,7 +356,7 @@ def _map(arguments: list[Any], result: DataType) -> Any:
 def _check_keys(keys: Any, length: int, count: int) -> None:
     """Raises ExpressionError for a key that is null, or that occurs twice in a map.
 
-    keys: of all maps, row by row. length: the number of keys of each map. count: the number of maps.
+    keys: the keys of all maps, row by row. length: the number of keys of each map. count: the number of maps.
     """
     if keys.null_count:
         raise _null_key_error()
@@ -389,6 +393,7 @@ def _named_struct_signature(name: str, operands: Sequence[Operand]) -> Signature
 
 
 def _named_struct(arguments: list[Any], result: DataType) -> Any:
+    """The values of each row as a struct. `result` has the names, so only the values among the arguments are used."""
     values = arguments[1::2]
     count = next((len(v) for v in values if isinstance(v, pa.Array)), 1)
     fields = list(to_arrow_type(result))

@@ -46,7 +46,14 @@ from delta_py.expressions.value_casts import (
 from delta_py.types.schema import BOOLEAN, BYTE, DOUBLE, FLOAT, LONG, SHORT, STRING, VOID, DataType, DecimalType, to_arrow_type
 
 _ARROW_DIGITS = 76  # the maximum number of digits of a decimal256
-_NAMES = {"+": "Addition", "-": "Subtraction", "*": "Multiplication", "/": "Division", "%": "Remainder", "div": "Division"}
+_OPERATION_NAMES = {
+    "+": "Addition",
+    "-": "Subtraction",
+    "*": "Multiplication",
+    "/": "Division",
+    "%": "Remainder",
+    "div": "Division",
+}
 
 # ---------------------------------------------------------------- signatures
 
@@ -56,8 +63,8 @@ def operand_types(name: str, first: Operand, second: Operand) -> tuple[DataType,
     digits."""
     left, right = first.data_type, second.data_type
     if VOID in (left, right):  # null gets the type of the other operand; two nulls are doubles
-        left, right = (right, right) if left == VOID else (left, left)
-        left, right = (DOUBLE, DOUBLE) if left == VOID else (left, right)
+        other_type = right if left == VOID else left
+        left = right = DOUBLE if other_type == VOID else other_type
     if isinstance(left, DecimalType) or isinstance(right, DecimalType):
         decimal_types = _as_decimal(first, left), _as_decimal(second, right)
         if decimal_types[0] is not None and decimal_types[1] is not None:
@@ -76,7 +83,7 @@ def _as_decimal(operand: Operand, data_type: DataType) -> DecimalType | None:
 
 
 def _arithmetic_signature(name: str, operands: Sequence[Operand]) -> Signature:
-    """+, -, * and % of two numbers, and - as the sign of one."""
+    """+, -, * and % of two numbers, and - as the sign of one. Without decimals, operands and result have one type."""
     if len(operands) == 1 and name == "-":
         data_type = numeric_argument(name, operands[0].data_type)
         return Signature((data_type,), data_type)
@@ -96,6 +103,7 @@ def _division_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _integral_division_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """div: whole numbers, which are divided as longs."""
     check_count(name, operands, 2, 2)
     left, right = operand_types(name, *operands)
     if isinstance(left, DecimalType):
@@ -160,13 +168,13 @@ def _multiply(arguments: list[Any], result: DataType) -> Any:
 
 
 def _calculate(name: str, kernel: Any, arguments: list[Any], result: DataType) -> Any:
-    """The kernel's result. Raises the overflow if it fails."""
+    """The kernel's result. Raises ExpressionError (an overflow) if it does not fit. name: the operator, for the message."""
     if isinstance(result, DecimalType):
         return _calculate_decimals(name, kernel, arguments, result)
     try:
         return kernel(*arguments)
     except pa.ArrowInvalid as error:
-        raise overflow(_NAMES[name], small=result in (BYTE, SHORT)) from error
+        raise overflow(_OPERATION_NAMES[name], small=result in (BYTE, SHORT)) from error
 
 
 def _calculate_decimals(name: str, kernel: Any, arguments: list[Any], result: DecimalType) -> Any:
@@ -213,7 +221,7 @@ def _raise_for_zero(name: str, dividend: Any, divisor: Any) -> None:
     """Raises division_by_zero for a divisor 0, except for a null dividend, which gives null."""
     is_zero = pc.and_(pc.equal(divisor, zero_of(divisor.type)), pc.is_valid(dividend))
     if pc.any(is_zero).as_py():
-        raise division_by_zero(_NAMES[name])
+        raise division_by_zero(_OPERATION_NAMES[name])
 
 
 def _divide(arguments: list[Any], result: DataType) -> Any:
@@ -229,14 +237,14 @@ def _divide_decimals(dividend: Any, divisor: Any, result: DecimalType) -> Any:
     """Rounded half up at the result's scale: the quotient is truncated (towards zero) at least one digit later."""
     # Arrow truncates a quotient of scales (s, 0) at scale s + the divisor's digits + 1 or more. The divisor becomes an integer,
     # and the dividend gets the scale `wide_scale`, after a multiplication by the same power of ten.
-    wide_scale = max(dividend.type.scale, result.scale - _digits(divisor) + 1)
+    wide_scale = max(dividend.type.scale, result.scale - _digit_count(divisor) + 1)
     divisor_scale = divisor.type.scale
-    numerator_digits = _digits(dividend) + wide_scale - dividend.type.scale + divisor_scale
+    numerator_digits = _digit_count(dividend) + wide_scale - dividend.type.scale + divisor_scale
     # Arrow's quotient has the digits of both and one more.
-    if numerator_digits + _digits(divisor) + 1 > _ARROW_DIGITS:
+    if numerator_digits + _digit_count(divisor) + 1 > _ARROW_DIGITS:
         raise not_supported("The quotient of decimals of so many digits", "Cast them to decimals of fewer digits.")
     numerator = _rescale(dividend, numerator_digits, wide_scale + divisor_scale, wide_scale)
-    denominator = _rescale(divisor, _digits(divisor), divisor_scale, 0)
+    denominator = _rescale(divisor, _digit_count(divisor), divisor_scale, 0)
     return fit_decimal(_divide_valid(numerator, denominator), result)
 
 
@@ -247,7 +255,7 @@ def _divide_valid(numerator: Any, denominator: Any) -> Any:
     return pc.divide(numerator, denominator)
 
 
-def _digits(values: Any) -> int:
+def _digit_count(values: Any) -> int:
     """The number of digits of the largest decimal, at least the digits after the point."""
     array = values if isinstance(values, pa.Array) else pa.array([values.as_py()], values.type)
     low_high = pc.min_max(array)
@@ -256,12 +264,12 @@ def _digits(values: Any) -> int:
     return digits
 
 
-def _rescale(values: Any, precision: int, scale: int, shown_scale: int) -> Any:
+def _rescale(values: Any, precision: int, scale: int, result_scale: int) -> Any:
     """The decimals cast to `scale`, and then the same digits with another scale: 1.5 at scale 2 is 1.50, its digits 150 at
-    shown_scale 0 are 150. Both operands of a quotient are multiplied by the same power of ten, so the quotient is the same."""
+    result_scale 0 are 150. Both operands of a quotient are multiplied by the same power of ten, so the quotient is the same."""
     array = values if isinstance(values, pa.Array) else pa.array([values.as_py()], values.type)
     scaled = wide_decimal(array).cast(pa.decimal256(_ARROW_DIGITS, scale)).cast(pa.decimal256(precision, scale))
-    new_type = pa.decimal256(precision, shown_scale)
+    new_type = pa.decimal256(precision, result_scale)
     reinterpreted = pa.Array.from_buffers(new_type, len(scaled), scaled.buffers(), scaled.null_count, scaled.offset)
     return reinterpreted if isinstance(values, pa.Array) else reinterpreted[0]
 
@@ -285,8 +293,8 @@ def _remainder_of_decimals(dividend: Any, divisor: Any, result: DecimalType) -> 
     step.
     """
     scale = max(dividend.type.scale, divisor.type.scale)
-    dividend_digits = _digits(dividend) + scale - dividend.type.scale
-    divisor_digits = _digits(divisor) + scale - divisor.type.scale
+    dividend_digits = _digit_count(dividend) + scale - dividend.type.scale
+    divisor_digits = _digit_count(divisor) + scale - divisor.type.scale
     if dividend_digits + divisor_digits + 1 > _ARROW_DIGITS:
         raise not_supported("The remainder of decimals of so many digits", "Cast them to decimals of fewer digits.")
     dividends, divisors = _rescale(dividend, dividend_digits, scale, 0), _rescale(divisor, divisor_digits, scale, 0)
@@ -309,7 +317,7 @@ def _divide_integers(arguments: list[Any], result: DataType) -> Any:
     lowest = INTEGRAL_RANGE[LONG][0]
     overflows = pa.array(np.atleast_1d((dividends == lowest) & (divisors == -1)))
     if with_validity_of_all(overflows, arguments).true_count:
-        raise overflow(_NAMES["div"])
+        raise overflow(_OPERATION_NAMES["div"])
     safe_divisors = np.where(divisors == 0, 1, divisors)
     safe_divisors = np.where((dividends == lowest) & (safe_divisors == -1), 1, safe_divisors)
     # The difference is a multiple of the divisor, so // does not round down here.
@@ -337,7 +345,7 @@ def _ceil(arguments: list[Any], result: DataType) -> Any:
 
 
 def _to_whole(name: str, values: Any, result: DataType, on_doubles: Any, on_decimals: Any) -> Any:
-    """The numbers as whole ones of the result's type: floor or ceil, by its function for doubles or the one for decimals."""
+    """floor or ceil of the numbers, in the type of the result. on_doubles, on_decimals: numpy's and Arrow's function for it."""
     if isinstance(result, DecimalType):
         return fit_decimal(on_decimals(wide_decimal(values)), result)
     if pa.types.is_integer(values.type):

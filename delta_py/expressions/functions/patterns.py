@@ -24,9 +24,9 @@ from delta_py.types.schema import BOOLEAN, INTEGER, STRING, ArrayType, DataType
 
 _TEXTS = ArrayType(STRING)
 # If a replacement can produce at most so many bytes, its matches are not counted.
-_SURELY_LITTLE = 1 << 20
+_UNCOUNTED_BYTES = 1 << 20
 # regexp_replace is so many times slower than functions without a pattern, so each of its bytes counts as so many.
-_SLOWNESS = 8
+_REPLACE_COST_FACTOR = 8
 
 
 def _all_null(values: Any, result: pa.DataType | None = None) -> Any:
@@ -61,23 +61,26 @@ def _rlike(arguments: list[Any], result: DataType) -> Any:
 
 
 def _regexp_replace(arguments: list[Any], result: DataType) -> Any:
+    """Replaces each match of the pattern. `$1` in the replacement stands for the text of the first group."""
     values, pattern, replacement = arguments
     if pattern is None or replacement is None:
         return _all_null(values)
     regex, re2_replacement = to_re2(pattern), _re2_replacement(replacement)
-    _spend_replaced(values, regex, replacement)
+    _spend_on_replacements(values, regex, replacement)
     return pc.replace_substring_regex(values, regex, re2_replacement)
 
 
-def _spend_replaced(values: Any, regex: str, replacement: str) -> None:
+def _spend_on_replacements(values: Any, regex: str, replacement: str) -> None:
     """Counts the bytes that the result may be longer than the input. A match produces the replacement, and the text
     of each group in it, which is a part of the input."""
     input_bytes, replacement_bytes = text_bytes(values, len(values)), len(replacement.encode())
-    most_matches = input_bytes  # matches are not empty; they are counted only if this many would produce much text
-    if input_bytes * replacement_bytes > _SURELY_LITTLE:
-        most_matches = pc.sum(pc.count_substring_regex(values, regex)).as_py() or 0
-    output_bytes = most_matches * max(replacement_bytes - 1, 0) + input_bytes * max(replacement.count("$") - 1, 0)
-    spend("regexp_replace", output_bytes * _SLOWNESS)
+    max_match_count = input_bytes  # matches are not empty; they are counted only if this many would produce much text
+    if input_bytes * replacement_bytes > _UNCOUNTED_BYTES:
+        max_match_count = pc.sum(pc.count_substring_regex(values, regex)).as_py() or 0
+    # A match removes at least one byte and adds the replacement. A `$` adds a part of the match: each one after the first may add
+    # the whole input once more.
+    output_bytes = max_match_count * max(replacement_bytes - 1, 0) + input_bytes * max(replacement.count("$") - 1, 0)
+    spend("regexp_replace", output_bytes * _REPLACE_COST_FACTOR)
 
 
 def _re2_replacement(text: str) -> str:
@@ -101,7 +104,8 @@ def _re2_replacement(text: str) -> str:
 
 
 def _regexp_extract(arguments: list[Any], result: DataType) -> Any:
-    """'' if nothing matches, or if the group has no part in the match."""
+    """The text of a group in the first match: of the first group by default, of the whole match for group 0. '' if nothing
+    matches, or if the group has no part in the match."""
     values, pattern = arguments[:2]
     group = arguments[2] if len(arguments) == 3 else 1
     if pattern is None or group is None:
@@ -112,7 +116,7 @@ def _regexp_extract(arguments: list[Any], result: DataType) -> Any:
 
 def _group_texts(values: Any, pattern: str, group: int) -> Any:
     """The text of the pattern's group of this number."""
-    parts = pc.extract_regex(values, to_re2(pattern, named=True))
+    parts = pc.extract_regex(values, to_re2(pattern, name_groups=True))
     if not 0 <= group < parts.type.num_fields:
         raise ExpressionError(
             f"The pattern {pattern[:100]!r} has {parts.type.num_fields - 1} groups, so there is no group {group}.",
@@ -217,20 +221,20 @@ def _substring_index(arguments: list[Any], result: DataType) -> Any:
 
 
 def _locate(arguments: list[Any], result: DataType) -> Any:
-    """locate(wanted, text): the position of the first character, from 1; 0 if the text does not contain it."""
-    wanted_text, values = arguments[:2]
-    if wanted_text is None:
+    """locate(part, text): the position, from 1, at which the part first begins; 0 if the text does not contain the part."""
+    searched_text, values = arguments[:2]
+    if searched_text is None:
         return _all_null(values, pa.int32())
-    if not wanted_text:
+    if not searched_text:  # every text begins with the empty text
         return pc.if_else(pc.is_valid(values), pa.scalar(1, pa.int32()), None)
-    parts = pc.split_pattern(values, wanted_text, max_splits=1)
+    parts = pc.split_pattern(values, searched_text, max_splits=1)
     text_before = pc.list_element(parts, 0)
     position = pc.add(pc.utf8_length(text_before), 1).cast(pa.int32())
     return pc.if_else(pc.greater(pc.list_value_length(parts), 1), position, pa.scalar(0, pa.int32()))
 
 
 def _instr(arguments: list[Any], result: DataType) -> Any:
-    """instr(text, wanted) is locate(wanted, text)."""
+    """instr(text, part) is locate(part, text)."""
     return _locate(arguments[::-1], result)
 
 

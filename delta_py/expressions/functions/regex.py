@@ -19,14 +19,16 @@ _QUANTIFIER = re.compile(r"[*+?]|\{\d{1,3}(?:,\d{0,3})?\}")
 _ORDINARY_ESCAPES = frozenset(".\\+*?[](){}^$|-/&#~!@%=:;,<>'\"` ")
 
 
-def to_re2(pattern: str, *, only_tests: bool = False, named: bool = False) -> str:
-    """The pattern for RE2. only_tests: the caller only tests whether it matches somewhere, so `$` may consume a line end. named:
-    its groups are called g1, g2, ..., and the whole is g0.
+def to_re2(pattern: str, *, only_tests: bool = False, name_groups: bool = False) -> str:
+    """The pattern in RE2's syntax.
+
+    only_tests: the caller only tests whether the pattern matches somewhere, so `$` may consume a line end.
+    name_groups: whether to name the groups g1, g2, ..., and the whole pattern g0.
 
     Raises ExpressionError with the name of unsupported syntax.
     """
     result: list[str] = []
-    position = depth = groups = 0
+    position = depth = group_count = 0
     while position < len(pattern):
         character = pattern[position]
         if character == "\\":
@@ -36,16 +38,16 @@ def to_re2(pattern: str, *, only_tests: bool = False, named: bool = False) -> st
         elif character == "(":
             translated, position = _translate_group_start(pattern, position)
             depth += 1
-            if named and translated == "(":
-                groups += 1
-                translated = f"(?P<g{groups}>"
+            if name_groups and translated == "(":
+                group_count += 1
+                translated = f"(?P<g{group_count}>"
         else:
             translated, position = _translate_character(pattern, position, only_tests), position + 1
             depth -= character == ")"
         position = _append_with_repetition(pattern, position, result, translated, character)
     if depth:
         raise _unsupported_syntax(pattern, "a parenthesis that is not closed")
-    return f"(?P<g0>{''.join(result)})" if named else "".join(result)
+    return f"(?P<g0>{''.join(result)})" if name_groups else "".join(result)
 
 
 def matches_empty(pattern: str) -> bool:
@@ -62,11 +64,11 @@ def _unsupported_syntax(pattern: str, what: str) -> Exception:
 
 
 def _translate_character(pattern: str, position: int, only_tests: bool) -> str:
-    """Translate one ordinary character."""
+    """Translate one character outside of classes that begins neither an escape nor a group. only_tests: see to_re2."""
     character = pattern[position]
     if character == ".":
-        return f"[^{_LINE_END}]"
-    if character == "$":
+        return f"[^{_LINE_END}]"  # Java's dot matches no line end
+    if character == "$":  # in Java, it also matches before a line end that is the last thing in the text
         if not only_tests or position != len(pattern) - 1:
             raise _unsupported_syntax(pattern, "$ inside of it, or where its match is cut out or replaced")
         return _BEFORE_FINAL_LINE_END

@@ -48,7 +48,7 @@ def _change_case(values: Any, *, upper: bool) -> Any:
     such as ß, and for the last sigma of a word.
     """
     kernel = pc.utf8_upper if upper else pc.utf8_lower
-    if pc.all(pc.string_is_ascii(values)).as_py() in (True, None):
+    if pc.all(pc.string_is_ascii(values)).as_py() in (True, None):  # None: all values are null
         return (pc.ascii_upper if upper else pc.ascii_lower)(values)
     is_special = pc.match_substring_regex(values, _special_pattern(upper))
     if not pc.any(is_special).as_py():
@@ -203,6 +203,7 @@ def _match(kernel: Any) -> Callable[[list[Any], DataType], Any]:
 
 
 def _pad_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """lpad and rpad: (text, length[, filling])."""
     check_count(name, operands, 2, 3)
     if operands[0].data_type == BINARY:
         raise not_supported(f"{name} on binary")
@@ -214,7 +215,8 @@ def _pad_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _pad(side: str) -> Callable[[list[Any], DataType], Any]:
-    """Text cut off, or padded with the repeated filling, to a length in characters. side: of the padding, left or right."""
+    """lpad and rpad: each text gets exactly so many characters. A longer text is cut off at its end. A shorter text is
+    padded with the filling, repeated as often as needed. side: where the padding goes, left or right."""
 
     def run(arguments: list[Any], result: DataType) -> Any:
         values, length = arguments[:2]
@@ -239,6 +241,7 @@ def _pad(side: str) -> Callable[[list[Any], DataType], Any]:
 
 
 def _repeat_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """repeat(text, count). The count is a constant already, so it keeps its type; `fixed` only checks it."""
     check_count(name, operands, 2, 2)
     constant_integer(name, operands[1])
     return Signature((STRING, operands[1].data_type), fixed(STRING, STRING, INTEGER)(name, operands).result)
@@ -303,6 +306,7 @@ def _concat_ws(arguments: list[Any], result: DataType) -> Any:
 
 
 def _space(arguments: list[Any], result: DataType) -> Any:
+    """Texts of so many blanks; empty for a negative number."""
     counts = pc.max_element_wise(arguments[0], 0, skip_nulls=False)
     spend("space", pc.sum(counts).as_py() or 0)
     return pc.binary_repeat(" ", counts)

@@ -52,14 +52,14 @@ def spend(name: str, size_bytes: int) -> None:
         )
 
 
-def in_each_row(value: pa.Scalar, row_count: int) -> Any:
+def repeat_in_rows(value: pa.Scalar, row_count: int) -> Any:
     """An Array with the value in each row. Raises ExpressionError for a text that is too long for that many rows."""
     if row_count > 1 and (pa.types.is_string(value.type) or pa.types.is_binary(value.type)):
         spend("a constant", text_bytes(value, row_count - 1))
     return pa.repeat(value, row_count)
 
 
-def makes_too_much(error: DeltaError) -> bool:
+def is_growth_error(error: DeltaError) -> bool:
     """Whether spend raised an error, or the error's cause."""
     causes = (error, error.__cause__)
     return any(isinstance(cause, ExpressionError) and cause.error_class == _TOO_LARGE for cause in causes)

@@ -67,7 +67,7 @@ _PRODUCTS: _Binary = {
 }
 
 
-def syntax_tree(sql: str) -> exp.Expression:
+def parse_syntax_tree(sql: str) -> exp.Expression:
     """The whole text as one expression, which the caller must not change: a rule is read several times in one write, and its
     tree is cached. An operand may occur in several places of the tree.
 
@@ -128,9 +128,12 @@ def _reason_of(error: TokenError) -> str:
 
 def _as_spark_tokens(sql: str, tokens: list[Token], *, of_expression: bool = True) -> list[Token]:
     """The tokens with literals as Spark reads them: escapes in texts are resolved, adjacent texts of an expression joined,
-    numbers keep their suffixes as written. Raises ExpressionError for errors that sqlglot ignores and Spark does not."""
+    numbers keep their suffixes as written. of_expression: whether `sql` is one expression; otherwise it is a statement.
+
+    Raises ExpressionError for errors that sqlglot ignores and Spark does not.
+    """
     result: list[Token] = []
-    end = 0  # of the text before the next token
+    end = 0  # the position in `sql` after the last token
     for token in tokens:
         if token.start < end:  # a part of the literal before, which sqlglot reads as more than one token
             if token.end >= end:
@@ -162,7 +165,7 @@ def _text_token(sql: str, token: Token) -> tuple[Token, int]:
     literal = literals.TEXT.match(sql, token.start)
     if literal is None:
         raise not_an_expression(sql, f"the text at character {token.start + 1} cannot be read")
-    return _token_like(token, TokenType.STRING, literals.text(sql, literal.group()), literal.end()), literal.end()
+    return _token_like(token, TokenType.STRING, literals.parse_text(sql, literal.group()), literal.end()), literal.end()
 
 
 def _number_at(sql: str, position: int) -> re.Match[str] | None:
@@ -228,8 +231,13 @@ _CASE: dict[str, Callable[[Any], Any]] = {"CASE": lambda self: self._case()}
 
 
 class _Parser(SparkParser):
-    """sqlglot's parser for Spark with the grammar that the module describes. Methods named `_parse_...` replace methods of
-    sqlglot, which calls them. Empty tables remove what Spark's expressions do not have."""
+    """sqlglot's parser for Spark with the grammar that the module describes.
+
+    Each method reads the part of the grammar that its name says, from the current token on, and returns the part's node. Methods
+    named `_parse_...` replace methods of sqlglot, which calls them. `_match` and similar methods of sqlglot consume the current
+    token if it is of the given kind; `_prev`, `_curr` and `_next` are the tokens before, at and after the current position.
+    Empty tables remove what Spark's expressions do not have.
+    """
 
     STRICT_CAST = True
     FUNCTIONS = _NOTHING
@@ -268,7 +276,7 @@ class _Parser(SparkParser):
         operand = this or self._parse_comparison()
         if self._match(TokenType.IS):
             return self._is(operand)
-        negated = self._match(TokenType.NOT)
+        is_negated = self._match(TokenType.NOT)
         if self._match(TokenType.BETWEEN):
             predicate = self._between(operand)
         elif self._match(TokenType.IN):
@@ -276,14 +284,14 @@ class _Parser(SparkParser):
                 self.raise_error("Expecting (")
             predicate = self._parse_in(operand)
         elif self._match_set((TokenType.LIKE, TokenType.ILIKE)):
-            return self._pattern(exp.Like if self._prev.token_type == TokenType.LIKE else exp.ILike, operand, negated)
+            return self._pattern(exp.Like if self._prev.token_type == TokenType.LIKE else exp.ILike, operand, is_negated)
         elif self._match(TokenType.RLIKE):
             predicate = self.expression(exp.RegexpLike(this=operand, expression=self._parse_comparison()))
         else:
-            if negated:
+            if is_negated:
                 self.raise_error("Expecting a predicate")
             return operand
-        return self.expression(exp.Not(this=predicate)) if negated else predicate
+        return self.expression(exp.Not(this=predicate)) if is_negated else predicate
 
     def _parse_in(self, this: Any, alias: bool = False) -> Any:
         """The rest after IN. this: the operand. alias has no effect: it belongs to the method of sqlglot that this replaces."""
@@ -303,17 +311,17 @@ class _Parser(SparkParser):
 
     def _is(self, operand: Any) -> Any:
         """The rest after IS: [NOT] NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM."""
-        negated = self._match(TokenType.NOT)
+        is_negated = self._match(TokenType.NOT)
         if self._match(TokenType.DISTINCT):
             if not self._match(TokenType.FROM):
                 self.raise_error("Expecting FROM")
             predicate: Any = self.expression(exp.NullSafeEQ(this=operand, expression=self._parse_comparison()))
-            negated = not negated  # IS DISTINCT FROM is NOT <=>
+            is_negated = not is_negated  # IS DISTINCT FROM is NOT <=>
         elif self._match_set((TokenType.NULL, TokenType.TRUE, TokenType.FALSE)) or self._match_texts(("UNKNOWN",)):
             predicate = self.expression(exp.Is(this=operand, expression=exp.Var(this=self._prev.text.upper())))
         else:
             self.raise_error("Expecting NULL")
-        return self.expression(exp.Not(this=predicate)) if negated else predicate
+        return self.expression(exp.Not(this=predicate)) if is_negated else predicate
 
     def _between(self, operand: Any) -> Any:
         """The rest after BETWEEN."""
@@ -322,16 +330,16 @@ class _Parser(SparkParser):
             self.raise_error("Expecting AND")
         return self.expression(exp.Between(this=operand, low=low, high=self._parse_comparison()))
 
-    def _pattern(self, kind: type[exp.Expression], operand: Any, negated: Any) -> Any:
+    def _pattern(self, kind: type[exp.Expression], operand: Any, is_negated: Any) -> Any:
         """LIKE and ILIKE; with ANY or SOME an OR of the matches, with ALL an AND; NOT negates each match."""
         if not (self._next.token_type == TokenType.L_PAREN and self._match_texts(("ANY", "SOME", "ALL"))):
             predicate = self._parse_escape(self.expression(kind(this=operand, expression=self._parse_comparison())))
-            return self.expression(exp.Not(this=predicate)) if negated else predicate
+            return self.expression(exp.Not(this=predicate)) if is_negated else predicate
         connective = exp.And if self._prev.text.upper() == "ALL" else exp.Or
         patterns = self._parse_wrapped(lambda: self._parse_csv(self._parse_comparison))
         # All patterns share one operand: copies of copies would be exponentially many.
         matches = [kind(this=operand, expression=pattern) for pattern in patterns]
-        parts = [exp.Not(this=match) if negated else match for match in matches]
+        parts = [exp.Not(this=match) if is_negated else match for match in matches]
         return exp.Paren(this=reduce(lambda left, right: connective(this=left, expression=right), parts))
 
     # ---------------------------------------------------------------- values

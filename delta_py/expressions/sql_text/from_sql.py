@@ -13,7 +13,7 @@ from delta_py.expressions.clock import CLOCK_FUNCTIONS
 from delta_py.expressions.evaluation_errors import SUBQUERY, not_an_expression, not_supported
 from delta_py.expressions.functions.like import with_backslashes
 from delta_py.expressions.sql_text import literals
-from delta_py.expressions.sql_text.dialect import syntax_tree
+from delta_py.expressions.sql_text.dialect import parse_syntax_tree
 from delta_py.expressions.sql_text.sql_types import data_type_of
 from delta_py.expressions.tree import And, Call, Cast, Column, Comparison, Expression, In, IsNull, Literal, Not, Or, StringMatch
 from delta_py.types.schema import (
@@ -61,18 +61,21 @@ _EXTRACT_FUNCTIONS = {
 }
 
 
-def tree_of(sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> Expression:
+def parse_sql(sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> Expression:
     """The tree of the text. fold: resolves a tree, so that constants come back as Literals.
 
     Raises ExpressionError for text that is not an expression or uses something that is not supported; RecursionError for text
     that is nested too deeply.
     """
-    return _Converter(sql, schema, fold).tree(syntax_tree(sql))
+    return _Converter(sql, schema, fold).convert(parse_syntax_tree(sql))
 
 
 class _Converter:
-    """Converts the syntax tree of one text. sql: the text, for errors. schema: its columns come before functions without
-    parentheses. fold: as for tree_of."""
+    """Converts the syntax tree of one text.
+
+    sql: the text, for errors. schema: the name of one of its columns is never read as a function without parentheses.
+    fold: resolves a tree, so that constants come back as Literals.
+    """
 
     def __init__(self, sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> None:
         self._sql = sql
@@ -80,42 +83,47 @@ class _Converter:
         self._fold = fold
         self._trees_of_nodes: dict[int, Expression] = {}  # a node that occurs in several places is converted once
 
-    def tree(self, node: exp.Expression) -> Expression:
-        """The tree of a node. Raises ExpressionError for nodes that are not supported."""
+    def convert(self, node: exp.Expression) -> Expression:
+        """The tree of a node; each node is converted once. Raises ExpressionError for nodes that are not supported."""
         if isinstance(node, exp.Literal):
-            return Literal(node.this, STRING) if node.is_string else literals.number(self._sql, node.this)
+            return Literal(node.this, STRING) if node.is_string else literals.parse_number(self._sql, node.this)
         converted = self._trees_of_nodes.get(id(node))
         if converted is None:
-            converted = self._trees_of_nodes[id(node)] = self._convert(node)
+            converted = self._trees_of_nodes[id(node)] = self._convert_uncached(node)
         return converted
 
-    def _convert(self, node: exp.Expression) -> Expression:
+    def _convert_uncached(self, node: exp.Expression) -> Expression:
         """The tree of a node that is not a literal. Raises ExpressionError for nodes that are not supported."""
         match node:
             case exp.Paren():
-                return self.tree(node.this)
+                return self.convert(node.this)
             case exp.Column() | exp.Dot():
                 return self._convert_name(node)
             case exp.And() | exp.Or():
-                operands = tuple(map(self.tree, _operands(node)))
+                operands = tuple(map(self.convert, _operands(node)))
                 return And(operands) if isinstance(node, exp.And) else Or(operands)
             case exp.Not():
-                return Not(self.tree(node.this))
+                return Not(self.convert(node.this))
             case exp.Anonymous():
-                return self._call(node)
+                return self._convert_call(node)
             case exp.Bracket():
-                return self._element(node)
-        # Each of these returns None for nodes that it does not know.
-        for convert in (self._constant_of_words, self._comparison, self._predicate, self._operator_or_function):
-            expression = convert(node)
+                return self._convert_element(node)
+        converters = (
+            self._convert_constant,
+            self._convert_comparison,
+            self._convert_predicate,
+            self._convert_operator_or_function,
+        )
+        for convert_kind in converters:  # each of these returns None for nodes that it does not know
+            expression = convert_kind(node)
             if expression is not None:
                 return expression
-        raise self._unsupported_node(node)
+        raise self._unsupported_node_error(node)
 
-    def _trees(self, nodes: Iterable[exp.Expression]) -> tuple[Expression, ...]:
-        return tuple(self.tree(node) for node in nodes)
+    def _convert_all(self, nodes: Iterable[exp.Expression]) -> tuple[Expression, ...]:
+        return tuple(self.convert(node) for node in nodes)
 
-    def _unsupported_node(self, node: exp.Expression) -> Exception:
+    def _unsupported_node_error(self, node: exp.Expression) -> Exception:
         """The error for a node that has no conversion. It names the part of Spark's grammar."""
         match node:
             case exp.Star() | exp.Distinct():
@@ -134,7 +142,7 @@ class _Converter:
 
     # ------------------------------------------------------------ literals and columns
 
-    def _constant_of_words(self, node: exp.Expression) -> Expression | None:
+    def _convert_constant(self, node: exp.Expression) -> Expression | None:
         """NULL, TRUE, FALSE, or a text with a word before it; None for other nodes."""
         match node:
             case exp.Null():
@@ -160,79 +168,79 @@ class _Converter:
     def _convert_name(self, node: exp.Expression) -> Expression:
         """A column by its path, or a field of another expression's result."""
         if isinstance(node, exp.Dot):
-            struct = self.tree(node.this)
-            name = self._name(node.expression)
+            struct = self.convert(node.this)
+            name = self._name_text(node.expression)
             if isinstance(struct, Column):
                 return Column((*struct.path, name))
             return Call("get_field", (struct, Literal(name, STRING)))
-        path = tuple(self._name(part) for part in node.parts)  # type: ignore[attr-defined]
+        path = tuple(self._name_text(part) for part in node.parts)  # type: ignore[attr-defined]
         # A word such as current_date is a function without parentheses, unless a column has this name.
         lower_name = path[0].lower()
         if len(path) == 1 and lower_name in CLOCK_FUNCTIONS and not node.this.quoted and self._schema.find(lower_name) is None:
             return Call(lower_name, ())
         return Column(path)
 
-    def _name(self, node: exp.Expression) -> str:
+    def _name_text(self, node: exp.Expression) -> str:
         """The text of a name, without backticks."""
         if not isinstance(node, exp.Identifier):
             raise not_an_expression(self._sql, f"{node.sql('spark')[:40]!r} is no name of a column or field")
         return str(node.this)
 
-    def _element(self, node: exp.Bracket) -> Expression:
+    def _convert_element(self, node: exp.Bracket) -> Expression:
         """container[index] or container[key]."""
         if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
             raise not_an_expression(self._sql, "between [ and ] there must be one index or key")
-        return Call("element", (self.tree(node.this), self.tree(node.expressions[0])))
+        return Call("element", (self.convert(node.this), self.convert(node.expressions[0])))
 
     # ------------------------------------------------------------ comparisons and predicates
 
-    def _comparison(self, node: exp.Expression) -> Expression | None:
+    def _convert_comparison(self, node: exp.Expression) -> Expression | None:
         """A comparison of two operands; None for other nodes."""
         if isinstance(node, exp.NEQ):
-            return Not(Comparison("=", self.tree(node.this), self.tree(node.expression)))
+            return Not(Comparison("=", self.convert(node.this), self.convert(node.expression)))
         op = _COMPARISONS.get(type(node))
-        return None if op is None else Comparison(op, self.tree(node.this), self.tree(node.expression))
+        return None if op is None else Comparison(op, self.convert(node.this), self.convert(node.expression))
 
-    def _predicate(self, node: exp.Expression) -> Expression | None:
+    def _convert_predicate(self, node: exp.Expression) -> Expression | None:
         """BETWEEN, IN, IS, LIKE and ILIKE; None for other nodes."""
         match node:
             case exp.Between():
-                operand = self.tree(node.this)
-                low, high = self.tree(node.args["low"]), self.tree(node.args["high"])
+                operand = self.convert(node.this)
+                low, high = self.convert(node.args["low"]), self.convert(node.args["high"])
                 return And((Comparison(">=", operand, low), Comparison("<=", operand, high)))
             case exp.In():
-                return self._in(node)
+                return self._convert_in(node)
             case exp.Is():
-                return self._is(node.this, node.expression.name)
+                return self._convert_is(node.this, node.expression.name)
             case exp.Escape():
-                return self._like(node.this, _escape_character(self._sql, node.expression))
+                return self._convert_like(node.this, _escape_character(self._sql, node.expression))
             case exp.Like() | exp.ILike():
-                return self._like(node, "\\")
+                return self._convert_like(node, "\\")
         return None
 
-    def _is(self, operand: exp.Expression, what: str) -> Expression:
+    def _convert_is(self, operand: exp.Expression, what: str) -> Expression:
         """`operand IS what`. what: NULL, TRUE, FALSE or UNKNOWN."""
         if what == "NULL":
-            return IsNull(self.tree(operand))
-        condition = Call("is_condition", (self.tree(operand),))
+            return IsNull(self.convert(operand))
+        condition = Call("is_condition", (self.convert(operand),))
         return IsNull(condition) if what == "UNKNOWN" else Comparison("<=>", condition, Literal(what == "TRUE", BOOLEAN))
 
-    def _in(self, node: exp.In) -> Expression:
+    def _convert_in(self, node: exp.In) -> Expression:
         """IN: the node In if all options are constants, otherwise a call of `in`, which compares the options one by one."""
         if not node.expressions:
             raise not_an_expression(self._sql, "IN needs a list of values in parentheses")
-        operand, options = self.tree(node.this), self._trees(node.expressions)
-        constants = tuple(constant for constant in map(self._constant, options) if constant is not None)
+        operand, options = self.convert(node.this), self._convert_all(node.expressions)
+        constants = tuple(constant for constant in map(self._as_literal, options) if constant is not None)
         return In(operand, constants) if len(constants) == len(options) else Call("in", (operand, *options))
 
-    def _constant(self, option: Expression) -> Literal | None:
+    def _as_literal(self, option: Expression) -> Literal | None:
         """The value of the expression as a Literal; None if it is not a constant."""
         value = option if isinstance(option, Literal) else self._fold(option)
         return value if isinstance(value, Literal) else None
 
-    def _like(self, node: exp.Expression, escape: str) -> Expression:
+    def _convert_like(self, node: exp.Expression, escape: str) -> Expression:
         """LIKE and ILIKE with a constant pattern. escape: the escape character of the pattern."""
-        operand, pattern = self.tree(node.this), self._constant(self.tree(node.expression))
+        operand, pattern = self.convert(node.this), self._as_literal(self.convert(node.expression))
         if pattern is None:
             raise not_supported("LIKE with a pattern that is not a constant", "Give it a constant.")
         if pattern.value is None:
@@ -246,54 +254,57 @@ class _Converter:
 
     # ------------------------------------------------------------ operators and functions
 
-    def _operator_or_function(self, node: exp.Expression) -> Expression | None:
-        """Expressions with their own grammar: operators, CASE, CAST, EXTRACT, TRIM, SUBSTRING, POSITION."""
+    def _convert_operator_or_function(self, node: exp.Expression) -> Expression | None:
+        """Expressions with their own grammar: operators, CASE, CAST, EXTRACT, TRIM, SUBSTRING, POSITION. None for other nodes.
+
+        sqlglot's nodes have None in place of an optional operand that is not written. It is left out of the arguments.
+        """
         operator = _OPERATORS.get(type(node))
         if operator is not None:
-            return Call(operator, self._trees([node.this, *filter(None, [node.args.get("expression")])]))
+            return Call(operator, self._convert_all([node.this, *filter(None, [node.args.get("expression")])]))
         match node:
             case exp.Case():
-                return self._case(node)
+                return self._convert_case(node)
             case exp.Cast():
-                return self._cast(node)
+                return self._convert_cast(node)
             case exp.Extract():
                 field = node.this.name.upper()
                 if field not in _EXTRACT_FUNCTIONS:
                     raise not_supported(f"EXTRACT({field} FROM ...)")
-                return Call(_EXTRACT_FUNCTIONS[field], (self.tree(node.expression),))
+                return Call(_EXTRACT_FUNCTIONS[field], (self.convert(node.expression),))
             case exp.Trim():
                 name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
-                return Call(name, self._trees(filter(None, [node.this, node.args.get("expression")])))
+                return Call(name, self._convert_all(filter(None, [node.this, node.args.get("expression")])))
             case exp.Substring():
                 parts = [node.this, node.args.get("start"), node.args.get("length")]
-                return Call("substring", self._trees(filter(None, parts)))
+                return Call("substring", self._convert_all(filter(None, parts)))
             case exp.StrPosition():
                 parts = [node.args["substr"], node.this, node.args.get("position")]
-                return Call("position", self._trees(filter(None, parts)))
+                return Call("position", self._convert_all(filter(None, parts)))
         return None
 
-    def _case(self, node: exp.Case) -> Expression:
+    def _convert_case(self, node: exp.Case) -> Expression:
         """CASE. `CASE x WHEN v` becomes the condition x = v."""
-        operand = None if node.this is None else self.tree(node.this)
+        operand = None if node.this is None else self.convert(node.this)
         parts: list[Expression] = []
         for case in node.args["ifs"]:
-            condition = self.tree(case.this)
-            parts += [condition if operand is None else Comparison("=", operand, condition), self.tree(case.args["true"])]
+            condition = self.convert(case.this)
+            parts += [condition if operand is None else Comparison("=", operand, condition), self.convert(case.args["true"])]
         default = node.args.get("default")
-        return Call("case", (*parts, *([] if default is None else [self.tree(default)])))
+        return Call("case", (*parts, *([] if default is None else [self.convert(default)])))
 
-    def _cast(self, node: exp.Cast) -> Expression:
+    def _convert_cast(self, node: exp.Cast) -> Expression:
         """CAST and TRY_CAST. sqlglot also reads forms that Spark does not have: these are refused."""
         if any(node.args.get(extra) for extra in ("format", "action", "default")):
             raise not_an_expression(self._sql, "CAST takes an expression and a type")
-        operand, target = self.tree(node.this), data_type_of(self._sql, node.args["to"])
+        operand, target = self.convert(node.this), data_type_of(self._sql, node.args["to"])
         if isinstance(node, exp.TryCast):
             return Call("try_cast", (operand, Literal(None, target)))
         return Cast(operand, target)
 
-    def _call(self, node: exp.Anonymous) -> Expression:
+    def _convert_call(self, node: exp.Anonymous) -> Expression:
         """A call of a function by its name."""
-        name, arguments = str(node.this if isinstance(node.this, str) else node.name).lower(), self._trees(node.expressions)
+        name, arguments = str(node.this if isinstance(node.this, str) else node.name).lower(), self._convert_all(node.expressions)
         if name in _CASTING_FUNCTIONS and len(arguments) == 1:
             return Cast(arguments[0], _CASTING_FUNCTIONS[name])
         if name in ("ltrim", "rtrim") and len(arguments) == 2:

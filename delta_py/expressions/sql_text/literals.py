@@ -27,11 +27,12 @@ _WIDE = decimal.Context(prec=100)
 # ---------------------------------------------------------------- text
 
 
-def text(sql: str, quoted: str) -> str:
-    """The value of a text written with its quotes (single or double, with or without the `r` of raw text) in `sql`."""
-    if quoted[0] in "rR":
-        return _join_surrogates(sql, quoted[2:-1])
-    quote, content = quoted[0], quoted[1:-1]
+def parse_text(sql: str, quoted_text: str) -> str:
+    """The value of a text literal. sql: the whole SQL text, for errors. quoted_text: the literal with its quotes (single or
+    double), and with the `r` of raw text if it has one."""
+    if quoted_text[0] in "rR":  # escapes in raw text have no meaning
+        return _join_surrogates(sql, quoted_text[2:-1])
+    quote, content = quoted_text[0], quoted_text[1:-1]
     with_single_quotes = re.sub(r"(\\.)|" + quote * 2, lambda escape: escape.group(1) or quote, content, flags=re.DOTALL)
     return _join_surrogates(sql, _ESCAPE.sub(lambda escape: _character(sql, escape), with_single_quotes))
 
@@ -60,7 +61,7 @@ def _join_surrogates(sql: str, value: str) -> str:
 # ---------------------------------------------------------------- numbers
 
 
-def number(sql: str, number_text: str) -> Literal:
+def parse_number(sql: str, number_text: str) -> Literal:
     """A numeric literal, with or without a minus sign. Its suffix, digits and exponent decide its type."""
     digits = number_text.rstrip("lLsSyYfFdDbB")
     suffix = number_text[len(digits) :].upper()

@@ -29,7 +29,7 @@ from delta_py.errors import ExpressionError
 from delta_py.expressions.clock import CLOCK_FUNCTIONS
 from delta_py.expressions.evaluation_errors import not_an_expression, not_supported
 from delta_py.expressions.sql_text import literals
-from delta_py.expressions.sql_text.dialect import syntax_tree
+from delta_py.expressions.sql_text.dialect import parse_syntax_tree
 from delta_py.expressions.sql_text.sql_types import data_type_of
 from delta_py.protocol.collations import is_collated
 from delta_py.types.names import quoted
@@ -126,7 +126,7 @@ def checked_default(text: str) -> str:
 
     Raises as checked_sql.
     """
-    return _print_text(_Printer(text, StructType(()), asks_session=True), text)
+    return _print_text(_Printer(text, StructType(()), allows_session=True), text)
 
 
 def _print_text(printer: _Printer, text: str) -> str:
@@ -134,7 +134,7 @@ def _print_text(printer: _Printer, text: str) -> str:
     if len(text) > _MAX_CHARACTERS:
         raise _too_large_error()
     try:
-        printed = printer.print(syntax_tree(text))
+        printed = printer.print(parse_syntax_tree(text))
     except RecursionError as error:
         raise _too_large_error() from error
     if len(printed) > _MAX_CHARACTERS:
@@ -154,7 +154,7 @@ def type_text(data_type: DataType) -> str:
     """The name of any type in Spark's SQL, independent of the session's meaning of TIMESTAMP."""
     match data_type:
         case StructType(fields):
-            return f"STRUCT<{', '.join(f'{_quoted(f.name)}: {type_text(f.data_type)}' for f in fields)}>"
+            return f"STRUCT<{', '.join(f'{_quote_safely(f.name)}: {type_text(f.data_type)}' for f in fields)}>"
         case ArrayType(element, _):
             return f"ARRAY<{type_text(element)}>"
         case MapType(key, value, _):
@@ -164,19 +164,19 @@ def type_text(data_type: DataType) -> str:
 
 def null_if_empty(column: str) -> str:
     """The value of a column of texts or bytes, null if it is empty. Raises ExpressionError as checked_sql."""
-    name = _quoted(column)
+    name = _quote_safely(column)
     return f"CASE WHEN system.builtin.`length`({name}) > 0 THEN {name} END"
 
 
 class _Printer:
     """Prints the syntax tree of one text for Spark, and refuses everything that is not allowed.
 
-    sql: the text, for errors. schema: of the rows; only its columns are allowed. asks_session: functions of the clock and of the
-    session are allowed. columns: the paths of the columns that were printed so far.
+    sql: the text, for errors. schema: of the rows; only its columns are allowed. allows_session: whether functions of the clock
+    and of the session are allowed. columns: the paths of the columns that were printed so far.
     """
 
-    def __init__(self, sql: str, schema: StructType, *, asks_session: bool = False) -> None:
-        self._sql, self._schema, self._asks_session = sql, schema, asks_session
+    def __init__(self, sql: str, schema: StructType, *, allows_session: bool = False) -> None:
+        self._sql, self._schema, self._allows_session = sql, schema, allows_session
         self._variables: dict[str, str] = {}  # of the lambdas around the node: lower-case name, printed name
         self._depth = self._node_count = 0
         self.columns: set[Path] = set()
@@ -199,17 +199,17 @@ class _Printer:
         if node_type in _PREFIX:
             return f"({_PREFIX[node_type]} {self.print(node.this)})"
         if node_type in _SHIFTS:
-            return self._function(_SHIFTS[node_type], [node.this, node.expression])
-        for print_part in (self._value, self._predicate, self._grammar):
+            return self._print_function(_SHIFTS[node_type], [node.this, node.expression])
+        for print_part in (self._print_value, self._print_predicate, self._print_grammar):
             printed = print_part(node)
             if printed is not None:
                 return printed
-        raise self._refusal(node)
+        raise self._refusal_error(node)
 
-    def _list(self, nodes: Iterable[exp.Expression]) -> str:
+    def _print_list(self, nodes: Iterable[exp.Expression]) -> str:
         return ", ".join(self.print(node) for node in nodes)
 
-    def _refusal(self, node: exp.Expression) -> ExpressionError:
+    def _refusal_error(self, node: exp.Expression) -> ExpressionError:
         return not_supported(f"{node.key.upper()} in a rule", "It is not among what Spark may compute for a table's rule.")
 
     def _print_infix(self, node: exp.Expression) -> str:
@@ -222,7 +222,7 @@ class _Printer:
 
     # ------------------------------------------------------------ literals and names
 
-    def _value(self, node: exp.Expression) -> str | None:
+    def _print_value(self, node: exp.Expression) -> str | None:
         """The text of a literal, an interval, a column or a field; None for other nodes."""
         match node:
             case exp.Null():
@@ -230,7 +230,7 @@ class _Printer:
             case exp.Boolean():
                 return "true" if node.this else "false"
             case exp.Literal():
-                return _text(node.this) if node.is_string else self._number(node.this)
+                return _print_text_literal(node.this) if node.is_string else self._print_number(node.this)
             case exp.Introducer():
                 return self._print_prefixed_literal(node.this.name.upper(), node.expression.this)
             case exp.Interval():
@@ -242,12 +242,12 @@ class _Printer:
             case exp.Identifier():
                 return self._print_name([node])
             case exp.Dot():
-                return self._field(node)
+                return self._print_field(node)
         return None
 
-    def _number(self, number_text: str) -> str:
+    def _print_number(self, number_text: str) -> str:
         """The number as written, in parentheses if it has a sign. Raises ExpressionError if it is no number of Spark's."""
-        literals.number(self._sql, number_text)
+        literals.parse_number(self._sql, number_text)
         if not literals.NUMBER.fullmatch(number_text.removeprefix("-")):
             raise not_an_expression(self._sql, f"{number_text[:40]!r} is no number")
         return f"({number_text})" if number_text.startswith("-") else number_text
@@ -263,19 +263,19 @@ class _Printer:
     def _print_name(self, parts: Iterable[exp.Expr]) -> str:
         """A lambda variable, or else a column, and fields in it."""
         names = tuple(self._name(part) for part in parts)
-        if self._asks_session and len(names) == 1 and names[0].lower() in _FUNCTIONS_WITHOUT_PARENTHESES:
-            return self._function(names[0], [])
+        if self._allows_session and len(names) == 1 and names[0].lower() in _FUNCTIONS_WITHOUT_PARENTHESES:
+            return self._print_function(names[0], [])
         variable = self._variables.get(names[0].lower())
         if variable is not None:
-            return ".".join([variable, *(_quoted(name) for name in names[1:])])
+            return ".".join([variable, *(_quote_safely(name) for name in names[1:])])
         fields = find_path(self._schema, names)
         if is_collated(fields[-1]):
             raise not_supported(f"Column {'.'.join(names)} with a collation")
         path = tuple(f.name for f in fields)
         self.columns.add(path)
-        return ".".join(_quoted(name) for name in path)
+        return ".".join(_quote_safely(name) for name in path)
 
-    def _field(self, node: exp.Dot) -> str:
+    def _print_field(self, node: exp.Dot) -> str:
         """A field of another expression's result; for a column, the field is part of the column's path."""
         parts: list[exp.Expression] = []
         container: exp.Expression = node
@@ -285,7 +285,7 @@ class _Printer:
         if isinstance(container, exp.Column | exp.Identifier):
             column_parts = container.parts if isinstance(container, exp.Column) else [container]
             return self._print_name([*column_parts, *reversed(parts)])
-        return ".".join([f"({self.print(container)})", *(_quoted(self._name(part)) for part in reversed(parts))])
+        return ".".join([f"({self.print(container)})", *(_quote_safely(self._name(part)) for part in reversed(parts))])
 
     def _name(self, node: exp.Expr) -> str:
         """The text of a name, without backticks."""
@@ -295,71 +295,73 @@ class _Printer:
 
     # ------------------------------------------------------------ predicates and grammar
 
-    def _predicate(self, node: exp.Expression) -> str | None:
+    def _print_predicate(self, node: exp.Expression) -> str | None:
         """The text of BETWEEN, IN, IS, LIKE or ILIKE; None for other nodes."""
         match node:
             case exp.Between():
-                return self._function("between", [node.this, node.args["low"], node.args["high"]])
+                return self._print_function("between", [node.this, node.args["low"], node.args["high"]])
             case exp.In():
                 if not node.expressions:
                     raise not_supported("IN without a list of values")
-                return f"({self.print(node.this)} IN ({self._list(node.expressions)}))"
+                return f"({self.print(node.this)} IN ({self._print_list(node.expressions)}))"
             case exp.Is():
                 if node.expression.name not in ("NULL", "TRUE", "FALSE", "UNKNOWN"):
-                    raise self._refusal(node)
+                    raise self._refusal_error(node)
                 return f"({self.print(node.this)} IS {node.expression.name})"
             case exp.Escape():
                 escape = node.expression.this if isinstance(node.expression, exp.Literal) else ""
                 if len(escape) != 1 or not (_PLAIN_TEXT.fullmatch(escape) or escape in "#!$^~|@"):
                     raise not_supported("This ESCAPE")
-                return f"({self._like(node.this)} ESCAPE '{escape}')"
+                return f"({self._print_like(node.this)} ESCAPE '{escape}')"
             case exp.Like() | exp.ILike():
-                return f"({self._like(node)})"
+                return f"({self._print_like(node)})"
         return None
 
-    def _like(self, node: exp.Expression) -> str:
+    def _print_like(self, node: exp.Expression) -> str:
         if not isinstance(node, exp.Like | exp.ILike):
-            raise self._refusal(node)
+            raise self._refusal_error(node)
         word = "ILIKE" if isinstance(node, exp.ILike) else "LIKE"
         return f"{self.print(node.this)} {word} {self.print(node.expression)}"
 
-    def _grammar(self, node: exp.Expression) -> str | None:
+    def _print_grammar(self, node: exp.Expression) -> str | None:
         """The text of calls, lambda functions, CASE, casts and other functions with their own grammar; None for other nodes."""
         match node:
             case exp.Paren():
                 return self.print(node.this)
             case exp.Anonymous():
-                return self._function(str(node.this if isinstance(node.this, str) else node.name), node.expressions)
+                return self._print_function(str(node.this if isinstance(node.this, str) else node.name), node.expressions)
             case exp.Lambda():
-                return self._lambda(node)
+                return self._print_lambda(node)
             case exp.Bracket() if len(node.expressions) == 1 and not isinstance(node.expressions[0], exp.Slice):
                 return f"{self.print(node.this)}[{self.print(node.expressions[0])}]"
             case exp.Case():
-                return self._case(node)
+                return self._print_case(node)
             case exp.Cast() if not any(node.args.get(extra) for extra in ("format", "action", "default")):
                 name = "try_cast" if isinstance(node, exp.TryCast) else "cast"
                 return f"{name}({self.print(node.this)} AS {type_text(data_type_of(self._sql, node.args['to']))})"
-        return self._function_with_grammar(node)
+        return self._print_function_with_grammar(node)
 
-    def _function_with_grammar(self, node: exp.Expression) -> str | None:
+    def _print_function_with_grammar(self, node: exp.Expression) -> str | None:
         """The text of EXTRACT, TRIM, SUBSTRING or POSITION; None for other nodes."""
         match node:
             case exp.Extract() if _EXTRACT_FIELD.fullmatch(node.this.name.upper()):
                 return f"system.builtin.`date_part`('{node.this.name.upper()}', {self.print(node.expression)})"
             case exp.Trim():
-                return self._trim(node)
+                return self._print_trim(node)
             case exp.Substring():
-                return self._function("substring", filter(None, [node.this, node.args.get("start"), node.args.get("length")]))
+                return self._print_function(
+                    "substring", filter(None, [node.this, node.args.get("start"), node.args.get("length")])
+                )
             case exp.StrPosition():
-                return self._function("locate", filter(None, [node.args["substr"], node.this, node.args.get("position")]))
+                return self._print_function("locate", filter(None, [node.args["substr"], node.this, node.args.get("position")]))
         return None
 
-    def _trim(self, node: exp.Trim) -> str:
+    def _print_trim(self, node: exp.Trim) -> str:
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
         characters = node.args.get("expression")  # Spark's functions take the characters first
-        return self._function(name, [node.this] if characters is None else [characters, node.this])
+        return self._print_function(name, [node.this] if characters is None else [characters, node.this])
 
-    def _case(self, node: exp.Case) -> str:
+    def _print_case(self, node: exp.Case) -> str:
         words = ["CASE", *([] if node.this is None else [self.print(node.this)])]
         for case in node.args["ifs"]:
             words += ["WHEN", self.print(case.this), "THEN", self.print(case.args["true"])]
@@ -368,23 +370,23 @@ class _Printer:
 
     # ------------------------------------------------------------ functions
 
-    def _function(self, name: str, arguments: Iterable[exp.Expression]) -> str:
+    def _print_function(self, name: str, arguments: Iterable[exp.Expression]) -> str:
         """A call of a built-in of Spark. Raises ExpressionError for a function that is not in the list."""
         lower_name, argument_list = name.lower(), list(arguments)
-        if self._asks_session and lower_name in _STATEMENT_FUNCTIONS and not argument_list:
+        if self._allows_session and lower_name in _STATEMENT_FUNCTIONS and not argument_list:
             return f"system.builtin.`{lower_name}`()"
         if lower_name not in FUNCTIONS or (lower_name in _CLOCK_IF_WITHOUT_ARGUMENTS and not argument_list):
             raise not_supported(f"The function {name[:60]}", "It is not among those that Spark may compute for a table's rule.")
-        return f"system.builtin.`{lower_name}`({self._list(argument_list)})"
+        return f"system.builtin.`{lower_name}`({self._print_list(argument_list)})"
 
-    def _lambda(self, node: exp.Lambda) -> str:
+    def _print_lambda(self, node: exp.Lambda) -> str:
         """`x -> ...` or `(x, y) -> ...`, with names that this module chooses for the variables."""
-        with self._scope([self._name(parameter) for parameter in node.expressions]) as variables:
+        with self._name_variables([self._name(parameter) for parameter in node.expressions]) as variables:
             names = variables[0] if len(variables) == 1 else f"({', '.join(variables)})"
             return f"{names} -> {self.print(node.this)}"
 
     @contextmanager
-    def _scope(self, names: list[str]) -> Iterator[list[str]]:
+    def _name_variables(self, names: list[str]) -> Iterator[list[str]]:
         """Let a lambda function's variables have names that no column has, inside the block. Yields these names."""
         outer_variables, lower_names = self._variables, [name.lower() for name in names]
         if len(set(lower_names)) < len(lower_names):
@@ -397,12 +399,12 @@ class _Printer:
         self._variables = outer_variables
 
 
-def _text(value: str) -> str:
+def _print_text_literal(value: str) -> str:
     """Bytes in hexadecimal for all text that Spark's parser might read as something else."""
     return f"'{value}'" if _PLAIN_TEXT.fullmatch(value) else f"cast(X'{value.encode().hex().upper()}' AS STRING)"
 
 
-def _quoted(name: str) -> str:
+def _quote_safely(name: str) -> str:
     """The name in backticks. Raises ExpressionError for a name in which Spark's parser would replace a part."""
     if "${" in name:
         raise not_supported(f"The name {name[:60]!r} in a rule that Spark computes", "Spark replaces ${...} in it.")

@@ -1,7 +1,7 @@
 """Converts columns of a Parquet file to the table's types, without touching a row if the types agree.
 
 Two steps, both done once for all files of the same schema: `match_columns` finds the columns' fields in the file, by name
-or by id, and `converter` makes a function over arrays. A field that the file lacks is null, at any depth. None in place
+or by id, and `make_converter` makes a function over arrays. A field that the file lacks is null, at any depth. None in place
 of a function means that the file's array needs no conversion.
 Protocol: Reader Requirements for Column Mapping; Type Widening.
 """
@@ -40,9 +40,10 @@ Convert: TypeAlias = Callable[[pa.Array], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A value of the table and its field in the file. source: None if the file lacks it.
+    """A column of the table, or a value inside of it, and its field in the file.
 
-    parts: the fields of a struct, the element of an array, the key and value of a map.
+    path: the dotted name, for errors. data_type: in the table. source: None if the file lacks the field. parts: the matches of
+    the fields of a struct, the element of an array, or the key and value of a map.
     """
 
     path: str
@@ -89,7 +90,7 @@ def _find_field(path: str, physical: StructField, siblings: SiblingFields, by_id
     """The field's counterpart in the file: by id if the field has one and by_id is set; else by exact name; else by name ignoring
     case. None if the file lacks it."""
     field_id = physical.metadata.get(COLUMN_ID) if by_id else None
-    return _single_candidate(path, siblings.named(physical.name) if field_id is None else siblings.with_id(field_id))
+    return _single_candidate(path, siblings.with_name(physical.name) if field_id is None else siblings.with_id(field_id))
 
 
 def _single_candidate(path: str, candidates: Sequence[FileField]) -> FileField | None:
@@ -138,8 +139,8 @@ def needed_leaves(match: Match, schema: FileSchema) -> set[int]:
     if match.source is None:
         return set()
     if not match.parts:
-        # A struct without fields needs no leaf of its own. Any other value without parts is a leaf, or a variant, whose leaves
-        # are all needed.
+        # Any leaf shows where a struct without fields is null: the last line adds the cheapest. All other values without parts
+        # are leaves, or variants, whose leaves are all needed.
         leaves = set() if isinstance(match.data_type, StructType) else set(match.source.leaves)
     else:
         leaves = set().union(*(needed_leaves(part, schema) for part in match.parts))
@@ -155,7 +156,7 @@ def needed_leaves(match: Match, schema: FileSchema) -> set[int]:
 
 @dataclass(frozen=True, slots=True)
 class FileContext:
-    """Facts about a file that the conversion needs besides types. selected: all leaf columns that are decoded."""
+    """Facts about a file that the conversion needs in addition to the types. selected: all leaf columns that are decoded."""
 
     schema: FileSchema
     calendar: LegacyCalendar
@@ -167,11 +168,11 @@ class FileContext:
         return {f.first_leaf: position for position, f in enumerate(decoded)}
 
 
-def converter(match: Match, arrow: pa.DataType, context: FileContext) -> Convert | None:
+def make_converter(match: Match, arrow: pa.DataType, context: FileContext) -> Convert | None:
     """A function from the file's decoded array (of type `arrow`, which holds only the decoded leaves) to the table's
     type. Raises CannotRead if the types do not match."""
     if isinstance(arrow, pa.BaseExtensionType):
-        inner = converter(match, arrow.storage_type, context)
+        inner = make_converter(match, arrow.storage_type, context)
         return (lambda array: array.storage) if inner is None else (lambda array: inner(array.storage))
     target = to_arrow_type(match.data_type)
     match match.data_type:
@@ -190,7 +191,7 @@ def converter(match: Match, arrow: pa.DataType, context: FileContext) -> Convert
     return value_converter(match.path, match.data_type, arrow, context.calendar, int96=int96)
 
 
-def nulls(match: Match, row_count: int) -> pa.Array:
+def null_values(match: Match, row_count: int) -> pa.Array:
     """The values of a column or a part that the file lacks."""
     return pa.nulls(row_count, to_arrow_type(match.data_type))
 
@@ -201,7 +202,7 @@ def _struct_converter(match: Match, arrow: pa.StructType, target: pa.DataType, c
     positions_by_leaf = context.positions(match.source.children)
     positions = [None if part.source is None else positions_by_leaf[part.source.first_leaf] for part in match.parts]
     converters = [
-        None if position is None else converter(part, arrow.field(position).type, context)
+        None if position is None else make_converter(part, arrow.field(position).type, context)
         for part, position in zip(match.parts, positions, strict=True)
     ]
     if arrow == target and not any(converters) and positions == list(range(len(positions))):
@@ -236,14 +237,14 @@ def _list_converter(match: Match, arrow: pa.DataType, target: pa.DataType, conte
         assert is_list_like(arrow)
         plain = pa.list_(arrow.value_field)
         inner = _list_converter(match, plain, target, context)
-        return lambda array: apply(inner, array.cast(plain))
+        return lambda array: apply_converter(inner, array.cast(plain))
     element = _part_converter(match.parts[0], arrow.value_type, context)
     if arrow == target and element is None:
         return None
 
     def convert(array: pa.ListArray) -> pa.Array:
         offsets, values = list_parts(array)
-        return _list_or_map(target, array, offsets, apply(element, values))
+        return _make_list_or_map(target, array, offsets, apply_converter(element, values))
 
     return convert
 
@@ -258,9 +259,9 @@ def _map_converter(match: Match, arrow: pa.MapType, target: pa.MapType, context:
 
     def convert(array: pa.MapArray) -> pa.Array:
         offsets, entries = list_parts(array)
-        children = [apply(key, entries.field(0)), apply(value, entries.field(1))]
+        children = [apply_converter(key, entries.field(0)), apply_converter(value, entries.field(1))]
         pairs = pa.Array.from_buffers(entry_type, len(entries), [None], 0, children=children)
-        return _list_or_map(target, array, offsets, pairs)
+        return _make_list_or_map(target, array, offsets, pairs)
 
     return convert
 
@@ -268,15 +269,15 @@ def _map_converter(match: Match, arrow: pa.MapType, target: pa.MapType, context:
 def _part_converter(part: Match, arrow: pa.DataType, context: FileContext) -> Convert | None:
     """The conversion of elements, keys or values; of parts without a source, such as VOID elements, to nulls."""
     if part.source is None:
-        return lambda array: nulls(part, len(array))
-    return converter(part, arrow, context)
+        return lambda array: null_values(part, len(array))
+    return make_converter(part, arrow, context)
 
 
-def apply(convert: Convert | None, array: pa.Array) -> pa.Array:
+def apply_converter(convert: Convert | None, array: pa.Array) -> pa.Array:
     return array if convert is None else convert(array)
 
 
-def _list_or_map(target: pa.DataType, array: pa.Array, offsets: Ndarray, values: pa.Array) -> pa.Array:
+def _make_list_or_map(target: pa.DataType, array: pa.Array, offsets: Ndarray, values: pa.Array) -> pa.Array:
     """A list or map array of the target type, with the nulls of `array`. offsets: into `values`, from 0."""
     buffers = [validity(array), pa.py_buffer(np.ascontiguousarray(offsets))]
     return pa.Array.from_buffers(target, len(array), buffers, array.null_count, children=[values])

@@ -79,15 +79,15 @@ def _plain_steps(data_type: DataType, arrow: pa.DataType, target: pa.DataType) -
     if isinstance(data_type, DecimalType):
         return _decimal_steps(arrow, target)
     if types.is_integer(target) and types.is_integer(arrow):
-        return (_cast(target),)
+        return (_cast_step(target),)
     if types.is_floating(target) and _widens_to_float(arrow, target):
-        return (_cast(target),)
+        return (_cast_step(target),)
     if types.is_string(target) or types.is_binary(target):
         return _binary_steps(arrow, target)
     return None
 
 
-def _cast(target: pa.DataType) -> Convert:
+def _cast_step(target: pa.DataType) -> Convert:
     return lambda array: pc.cast(array, target)
 
 
@@ -101,13 +101,13 @@ def _widens_to_float(arrow: pa.DataType, target: pa.DataType) -> bool:
 def _decimal_steps(arrow: pa.DataType, target: pa.DataType) -> Steps:
     """The conversion to a decimal; a value with too many digits raises an error when it is converted."""
     if pa.types.is_decimal(arrow):
-        return (_cast(target),)
+        return (_cast_step(target),)
     if not pa.types.is_integer(arrow):
         return None
     # Arrow casts an integer only to a decimal that holds all integers of its width; the second step checks the values.
     digits = 20 + target.scale  # an integer of 64 bits has up to 20 digits
     wide_decimal = pa.decimal128(digits, target.scale) if digits <= 38 else pa.decimal256(digits, target.scale)
-    return (_cast(wide_decimal), _cast(target))
+    return (_cast_step(wide_decimal), _cast_step(target))
 
 
 def _binary_steps(arrow: pa.DataType, target: pa.DataType) -> Steps:
@@ -116,9 +116,9 @@ def _binary_steps(arrow: pa.DataType, target: pa.DataType) -> Steps:
     if arrow in (pa.string(), pa.binary()):
         return (lambda array: array.view(target),)
     if types.is_large_binary(arrow) or types.is_binary_view(arrow) or types.is_fixed_size_binary(arrow):
-        return (_cast(pa.binary()), None if types.is_binary(target) else lambda array: array.view(target))
+        return (_cast_step(pa.binary()), None if types.is_binary(target) else lambda array: array.view(target))
     if types.is_large_string(arrow) or types.is_string_view(arrow):
-        return (_cast(pa.string()), None if types.is_string(target) else lambda array: array.view(target))
+        return (_cast_step(pa.string()), None if types.is_string(target) else lambda array: array.view(target))
     return None
 
 
@@ -133,12 +133,12 @@ def _temporal_steps(data_type: DataType, arrow: pa.DataType, target: pa.DataType
     if arrow == pa.int32():
         as_date = lambda array: array.view(pa.date32())  # noqa: E731
     elif arrow != pa.date32():
-        as_date = _cast(pa.date32())
+        as_date = _cast_step(pa.date32())
     rebase = rebase_dates if calendar.datetime else None
     if pa.types.is_date32(target):
         return (as_date, rebase)
-    if data_type == PrimitiveType("timestamp_ntz"):
-        return (as_date, rebase, _cast(target))
+    if data_type == PrimitiveType("timestamp_ntz"):  # type widening allows it: a date becomes its midnight
+        return (as_date, rebase, _cast_step(target))
     return None
 
 

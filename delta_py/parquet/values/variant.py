@@ -39,11 +39,11 @@ def variant_converter(path: str, arrow: pa.StructType) -> Callable[[pa.Array], p
     if arrow == VARIANT_ARROW:
         return None
     if "typed_value" not in names:
-        return lambda array: _variant(array, _fill_missing(_child(array, "value"), array))
-    return lambda array: _rebuild(path, array)
+        return lambda array: _make_variant(array, _fill_missing(_child(array, "value"), array))
+    return lambda array: _rebuild_rows(path, array)
 
 
-def _rebuild(path: str, array: pa.StructArray) -> pa.Array:
+def _rebuild_rows(path: str, array: pa.StructArray) -> pa.Array:
     """Shredded variants as VARIANT_ARROW, some rows at a time. path: of the column, for errors."""
     rows = max(1, len(array) * _PIECE_BYTES // max(1, array.nbytes))
     pieces = [_rebuild_piece(path, array.slice(start, rows)) for start in range(0, len(array), rows)]
@@ -57,7 +57,7 @@ def _rebuild_piece(path: str, array: pa.StructArray) -> pa.Array:
         valid_metadata = pc.if_else(pc.is_valid(array), _child(array, "metadata"), pa.scalar(None, pa.binary()))
         metadata = valid_metadata.dictionary_encode()
         codes = fixed_values(pc.fill_null(metadata.indices, 0), np.int32)
-        return _variant(array, _fill_missing(_encode(array, pc.is_valid(array), codes, _Keys(metadata.dictionary)), array))
+        return _make_variant(array, _fill_missing(_encode(array, pc.is_valid(array), codes, _Keys(metadata.dictionary)), array))
     except _Damaged as error:
         raise CannotRead(f"column {path} holds a damaged variant: {error}") from error
 
@@ -68,7 +68,7 @@ def _fill_missing(value: pa.Array, array: pa.StructArray) -> pa.Array:
     return pc.if_else(is_missing, pa.scalar(_NULL, pa.binary()), value) if pc.any(is_missing).as_py() else value
 
 
-def _variant(array: pa.StructArray, value: pa.Array) -> pa.Array:
+def _make_variant(array: pa.StructArray, value: pa.Array) -> pa.Array:
     """VARIANT_ARROW from new values, and the metadata and nulls of a variant's group."""
     children = [value, _child(array, "metadata")]
     return pa.Array.from_buffers(VARIANT_ARROW, len(array), [validity(array)], array.null_count, children=children)
@@ -101,9 +101,9 @@ class _Damaged(Exception):
     """Variant bytes that cannot be followed."""
 
 
-def _check(sound: Ndarray | bool, what: str) -> None:
-    """Raises _Damaged unless all are true. what: what is wrong, for the message."""
-    if not np.all(sound):
+def _require(is_sound: Ndarray | bool, what: str) -> None:
+    """Raises _Damaged unless `is_sound` is true everywhere. what: what is wrong otherwise, for the message."""
+    if not np.all(is_sound):
         raise _Damaged(what)
 
 
@@ -121,13 +121,13 @@ class _Keys:
         data, offsets = bytes_of(metadata)
         # The header byte has the version in its low four bits, and the width of offsets, minus 1, in its two highest bits.
         starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
-        _check(ends - starts >= 2, "its metadata is cut short")
-        _check(data[starts] & 0x0F == 1, "its metadata has a version other than 1")
+        _require(ends - starts >= 2, "its metadata is cut short")
+        _require(data[starts] & 0x0F == 1, "its metadata has a version other than 1")
         offset_widths = (data[starts].astype(np.int64) >> 6) + 1
-        self.counts = _unsigned(data, starts + 1, offset_widths)
+        self.counts = _read_unsigned(data, starts + 1, offset_widths)
         name_bytes_starts = starts + 1 + offset_widths * (self.counts + 2)
         # Some writers let an empty dictionary end early.
-        _check((name_bytes_starts <= ends) | (self.counts == 0), "its metadata is cut short")
+        _require((name_bytes_starts <= ends) | (self.counts == 0), "its metadata is cut short")
         # The names of all dictionaries are numbered one after the other: _first_name is the number of the first name of each
         # dictionary, _code_of_name the dictionary of each name.
         self._first_name = np.cumsum(self.counts) - self.counts
@@ -135,10 +135,10 @@ class _Keys:
         codes = self._code_of_name
         widths = offset_widths[codes]
         offset_positions = starts[codes] + 1 + widths * (1 + index_in_dictionary)
-        name_starts = name_bytes_starts[codes] + _unsigned(data, offset_positions, widths)
-        name_ends = name_bytes_starts[codes] + _unsigned(data, offset_positions + widths, widths)
-        _check((name_starts <= name_ends) & (name_ends <= ends[codes]), "its metadata is cut short")
-        names = _gather(data, name_starts, name_ends - name_starts).dictionary_encode()
+        name_starts = name_bytes_starts[codes] + _read_unsigned(data, offset_positions, widths)
+        name_ends = name_bytes_starts[codes] + _read_unsigned(data, offset_positions + widths, widths)
+        _require((name_starts <= name_ends) & (name_ends <= ends[codes]), "its metadata is cut short")
+        names = _gather_ranges(data, name_starts, name_ends - name_starts).dictionary_encode()
         # The distinct names of all dictionaries, which of them each name is, and the place of each in their order.
         self._names = names.dictionary
         self._distinct_name = fixed_values(names.indices, np.int32)
@@ -152,7 +152,7 @@ class _Keys:
         if name_index is not None:
             entries = np.flatnonzero(self._distinct_name == name_index)[::-1]  # if a name occurs twice, the first counts
             id_of_code[self._code_of_name[entries]] = entries - self._first_name[self._code_of_name[entries]]
-        _check(id_of_code[codes] >= 0, f"its metadata lacks the shredded field {name!r}")
+        _require(id_of_code[codes] >= 0, f"its metadata lacks the shredded field {name!r}")
         return id_of_code[codes]
 
     def rank(self, codes: Ndarray, ids: Ndarray) -> Ndarray:
@@ -237,22 +237,22 @@ def _object_fields(values: pa.Array, is_needed: pa.Array, codes: Ndarray, keys: 
     """The fields of the encoded objects in `values`, for the rows with is_needed; values that are not objects have none."""
     data, offsets = bytes_of(values)
     rows = np.flatnonzero(pc.and_(is_needed, pc.is_valid(values)).to_numpy(zero_copy_only=False))
-    _check(offsets[rows + 1] > offsets[rows], "an empty value")
+    _require(offsets[rows + 1] > offsets[rows], "an empty value")
     rows = rows[data[offsets[rows]] & 3 == _OBJECT]
     object_starts, object_ends = offsets[rows].astype(np.int64), offsets[rows + 1].astype(np.int64)
-    layout = _layout(data, object_starts)
-    _check(layout.values <= object_ends, "an object is cut short")
+    layout = _read_layout(data, object_starts)
+    _require(layout.values <= object_ends, "an object is cut short")
     object_of_field, field_index = _expand_groups(layout.counts)
-    ids = _unsigned(
+    ids = _read_unsigned(
         data, layout.ids[object_of_field] + field_index * layout.id_width[object_of_field], layout.id_width[object_of_field]
     )
-    _check(ids < keys.counts[codes[rows[object_of_field]]], "a field whose name is not in the metadata")
+    _require(ids < keys.counts[codes[rows[object_of_field]]], "a field whose name is not in the metadata")
     offset_positions = layout.offsets[object_of_field] + field_index * layout.offset_width[object_of_field]
-    value_starts = layout.values[object_of_field] + _unsigned(data, offset_positions, layout.offset_width[object_of_field])
-    _check(value_starts < object_ends[object_of_field], "an object is cut short")
+    value_starts = layout.values[object_of_field] + _read_unsigned(data, offset_positions, layout.offset_width[object_of_field])
+    _require(value_starts < object_ends[object_of_field], "an object is cut short")
     sizes = _value_sizes(data, value_starts)
-    _check(value_starts + sizes <= object_ends[object_of_field], "an object is cut short")
-    return _Entries(rows[object_of_field], ids, _gather(data, value_starts, sizes))
+    _require(value_starts + sizes <= object_ends[object_of_field], "an object is cut short")
+    return _Entries(rows[object_of_field], ids, _gather_ranges(data, value_starts, sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ class _Layout:
     values: Ndarray
 
 
-def _layout(data: Ndarray, start: Ndarray) -> _Layout:
+def _read_layout(data: Ndarray, start: Ndarray) -> _Layout:
     """Where the parts of each object or array begin, from its header."""
     # The two lowest bits of the first byte are the kind of the value. The others, from the lowest on: the width of offsets minus
     # 1 (two bits), in objects the width of ids minus 1 (two bits), and one bit for a count of four bytes.
@@ -276,7 +276,7 @@ def _layout(data: Ndarray, start: Ndarray) -> _Layout:
     is_object = data[start] & 3 == _OBJECT
     is_large = np.where(is_object, header >> 4, header >> 2) & 1
     count_width = np.where(is_large, 4, 1)
-    counts = _unsigned(data, start + 1, count_width)
+    counts = _read_unsigned(data, start + 1, count_width)
     id_width = np.where(is_object, ((header >> 2) & 3) + 1, 0)
     offset_width = (header & 3) + 1
     ids = start + 1 + count_width
@@ -295,13 +295,13 @@ def _value_sizes(data: Ndarray, start: Ndarray) -> Ndarray:
     kind, header = data[start] & 3, data[start].astype(np.int64) >> 2
     # Kind 0 is a primitive, whose type number is in the header; kind 1 a short text, whose length is in the header.
     sizes = np.where(kind == 0, _PRIMITIVE_SIZES[header], 1 + header)
-    _check(sizes > 0, "a value of an unknown type")
+    _require(sizes > 0, "a value of an unknown type")
     # 15 is binary, and 16 a text: their length follows the header byte in four bytes.
     text = np.flatnonzero((kind == 0) & ((header == 15) | (header == 16)))
-    sizes[text] += _unsigned(data, start[text] + 1, np.full(len(text), 4))
+    sizes[text] += _read_unsigned(data, start[text] + 1, np.full(len(text), 4))
     nested = np.flatnonzero(kind >= _OBJECT)
-    layout = _layout(data, start[nested])
-    content_bytes = _unsigned(data, layout.values - layout.offset_width, layout.offset_width)
+    layout = _read_layout(data, start[nested])
+    content_bytes = _read_unsigned(data, layout.values - layout.offset_width, layout.offset_width)
     sizes[nested] = layout.values - start[nested] + content_bytes
     return sizes
 
@@ -320,27 +320,27 @@ def _assemble(entries: _Entries, is_present: pa.Array) -> pa.Array:
     value_ends = value_ends - value_ends[0]
     bounds = np.append(first_entries, len(rows))  # a row's entries are bounds[row] to bounds[row + 1]
     content_bytes = value_ends[bounds[1:]] - value_ends[bounds[:-1]]
-    offset_width = _width(content_bytes)
-    id_width = 0 if entries.ids is None else _width(entries.ids)
+    offset_width = _needed_width(content_bytes)
+    id_width = 0 if entries.ids is None else _needed_width(entries.ids)
     is_large = bool(counts.max(initial=0) > 255)
     count_width = 4 if is_large else 1
     header_bytes = 1 + count_width + counts * id_width + (counts + 1) * offset_width
     starts = np.cumsum(header_bytes) - header_bytes
     headers = np.zeros(int(header_bytes.sum()), np.uint8)
     headers[starts] = _container_header(entries.ids is not None, is_large, id_width, offset_width)
-    _write(headers, starts + 1, counts, count_width)
+    _write_unsigned(headers, starts + 1, counts, count_width)
     entry_index = np.arange(len(rows)) - first_entries[rows]
     id_positions = starts + 1 + count_width
     if entries.ids is not None:
-        _write(headers, id_positions[rows] + entry_index * id_width, entries.ids, id_width)
+        _write_unsigned(headers, id_positions[rows] + entry_index * id_width, entries.ids, id_width)
     offset_positions = id_positions + counts * id_width
-    _write(
+    _write_unsigned(
         headers,
         offset_positions[rows] + entry_index * offset_width,
         value_ends[:-1] - value_ends[first_entries[rows]],
         offset_width,
     )
-    _write(headers, offset_positions + counts * offset_width, content_bytes, offset_width)
+    _write_unsigned(headers, offset_positions + counts * offset_width, content_bytes, offset_width)
     # Then the entries of each row are joined, and appended to its header.
     lists = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), entries.values)
     no_separator = pa.scalar(b"", pa.binary())
@@ -350,7 +350,7 @@ def _assemble(entries: _Entries, is_present: pa.Array) -> pa.Array:
 
 
 def _container_header(is_object: bool, is_large: bool, id_width: int, offset_width: int) -> int:
-    """The first byte of an object or array; _layout describes its bits."""
+    """The first byte of an object or array; _read_layout describes its bits."""
     if is_object:
         return (is_large << 4 | (id_width - 1) << 2 | (offset_width - 1)) << 2 | _OBJECT
     return (is_large << 2 | (offset_width - 1)) << 2 | _ARRAY
@@ -421,7 +421,7 @@ def _with_header(first: Ndarray, typed: pa.Array, *, is_long: Ndarray) -> pa.Arr
     starts = np.cumsum(lengths) - lengths
     headers = np.zeros(int(lengths.sum()), np.uint8)
     headers[starts] = first
-    _write(headers, starts[is_long] + 1, np.diff(int32_offsets(typed))[is_long], 4)
+    _write_unsigned(headers, starts[is_long] + 1, np.diff(int32_offsets(typed))[is_long], 4)
     encoded = binary_array(headers, np.append(starts, len(headers)))
     return pc.binary_join_element_wise(encoded, typed.view(pa.binary()), pa.scalar(b"", pa.binary()))
 
@@ -441,12 +441,12 @@ def _fixed_width_values(typed: pa.Array, rows: Ndarray) -> pa.Array:
 # ---------------------------------------------------------------- bytes
 
 
-def _unsigned(data: Ndarray, positions: Ndarray, widths: Ndarray) -> Ndarray:
+def _read_unsigned(data: Ndarray, positions: Ndarray, widths: Ndarray) -> Ndarray:
     """The little-endian integers of 1 to 4 bytes (`widths`) at the positions."""
     numbers = np.zeros(len(positions), np.int64)
     if len(positions) == 0:
         return numbers
-    _check(positions + widths <= len(data), "it is cut short")
+    _require(positions + widths <= len(data), "it is cut short")
     last = len(data) - 1
     for byte in range(4):
         byte_values = data[np.minimum(positions + byte, last)].astype(np.int64)
@@ -454,13 +454,13 @@ def _unsigned(data: Ndarray, positions: Ndarray, widths: Ndarray) -> Ndarray:
     return numbers
 
 
-def _write(data: Ndarray, positions: Ndarray, numbers: Ndarray, width: int) -> None:
+def _write_unsigned(data: Ndarray, positions: Ndarray, numbers: Ndarray, width: int) -> None:
     """Write little-endian integers of `width` bytes into `data`, each at its position."""
     for byte in range(width):
         data[positions + byte] = (numbers >> (8 * byte)) & 0xFF
 
 
-def _width(numbers: Ndarray) -> int:
+def _needed_width(numbers: Ndarray) -> int:
     """How many bytes the largest number takes, at least 1."""
     largest = int(numbers.max(initial=0))
     return max(1, (largest.bit_length() + 7) // 8)
@@ -472,7 +472,7 @@ def _expand_groups(counts: Ndarray) -> tuple[Ndarray, Ndarray]:
     return owner, np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-def _gather(data: Ndarray, begin: Ndarray, lengths: Ndarray) -> pa.Array:
+def _gather_ranges(data: Ndarray, begin: Ndarray, lengths: Ndarray) -> pa.Array:
     """Ranges of bytes, which may overlap and be in any order -> a binary array."""
     owner, within = _expand_groups(lengths)
     return binary_array(data[begin[owner] + within], np.append(np.cumsum(lengths) - lengths, len(owner)))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py.errors import ExpressionError
-from delta_py.expressions.clock import at_time, is_deterministic
+from delta_py.expressions.clock import is_deterministic, replace_clock_functions
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.functions.regex import to_re2
 from delta_py.expressions.parse import parse_expression, to_sql, type_of
@@ -125,7 +125,7 @@ def test_clock_has_one_value_for_all_rows_in_the_sessions_zone() -> None:
     date = parse_expression("current_date", SCHEMA)
     assert evaluate(date, BATCH, now=NOW, time_zone="America/New_York").to_pylist() == [datetime.date(2024, 2, 29)] * 5
     assert evaluate(parse_expression("now() > date'2024-01-01'", SCHEMA), BATCH, now=NOW).to_pylist() == [True] * 5
-    zone = at_time(parse_expression("current_timezone()", SCHEMA), NOW, "Asia/Tokyo")
+    zone = replace_clock_functions(parse_expression("current_timezone()", SCHEMA), NOW, "Asia/Tokyo")
     assert evaluate(zone, BATCH).to_pylist() == ["Asia/Tokyo"] * 5
     assert type_of(zone, SCHEMA) == STRING
 

@@ -11,7 +11,7 @@ import pytest
 
 from delta_py.errors import ExpressionError
 from delta_py.expressions.evaluate import evaluate
-from delta_py.expressions.functions.text_growth import in_each_row
+from delta_py.expressions.functions.text_growth import repeat_in_rows
 from delta_py.expressions.parse import parse_expression
 from delta_py.types.schema import from_arrow_schema
 
@@ -68,6 +68,6 @@ def test_texts_of_usual_length_are_filled_and_repeated() -> None:
 
 
 def test_repeated_value_is_refused_if_all_rows_are_too_long() -> None:
-    assert in_each_row(pa.scalar("ab"), 3).to_pylist() == ["ab"] * 3
+    assert repeat_in_rows(pa.scalar("ab"), 3).to_pylist() == ["ab"] * 3
     with pytest.raises(ExpressionError, match="so many are not made"):
-        in_each_row(pa.scalar("x" * 2**20), 10_000)
+        repeat_in_rows(pa.scalar("x" * 2**20), 10_000)

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_py.parquet.page_check import page_fault
+from delta_py.parquet.page_check import find_page_fault
 from tests.support.tables.data_files import write_file
 from tests.support.tables.flipped_bits import chunk_places, flipped
 
 
 def fault_of(file: Path) -> str | None:
     with pa.OSFile(str(file)) as source:
-        return page_fault(source, file.stat().st_size)
+        return find_page_fault(source, file.stat().st_size)
 
 
 @pytest.mark.parametrize("group", [0, 2])
@@ -55,7 +55,7 @@ def test_many_rows_of_one_long_text_are_read_in_little_memory(tmp_path: Path) ->
 
     before = pa.total_allocated_bytes()
     with pa.OSFile(str(file)) as source:
-        assert page_fault(source, file.stat().st_size, note) is None
+        assert find_page_fault(source, file.stat().st_size, note) is None
     assert max(allocated_bytes) - before < 40 << 20 < size * count
     assert finished[-1] == (count, count) and finished == sorted(finished)
     assert pq.read_metadata(file).num_rows == count

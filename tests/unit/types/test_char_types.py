@@ -13,7 +13,15 @@ from delta_py.errors import CorruptTableError, ExpressionError, InvariantViolati
 from delta_py.expressions.parse import parse_predicate
 from delta_py.expressions.tree import Comparison, Literal
 from delta_py.protocol.actions import Metadata, action_to_line
-from delta_py.types.char_types import DECLARED_TYPE, CharType, CharTypes, char_type_at, char_types, only_kind, with_texts
+from delta_py.types.char_types import (
+    DECLARED_TYPE,
+    CharType,
+    CharTypes,
+    char_type_at,
+    char_types,
+    select_kind,
+    with_char_as_string,
+)
 from delta_py.types.schema import (
     INTEGER,
     STRING,
@@ -104,9 +112,9 @@ def test_leaf_below_structs_is_found_by_its_names() -> None:
 
 def test_one_kind_is_kept_without_the_other() -> None:
     types: CharTypes = {"a": CHAR5, "b": (VARCHAR3, CHAR5), "c": (VARCHAR3,)}
-    assert only_kind(types, "char") == {"a": CHAR5, "b": (None, CHAR5)}
-    assert only_kind(types, "varchar") == {"b": (VARCHAR3, None), "c": (VARCHAR3,)}
-    assert only_kind(VARCHAR3, "char") is None
+    assert select_kind(types, "char") == {"a": CHAR5, "b": (None, CHAR5)}
+    assert select_kind(types, "varchar") == {"b": (VARCHAR3, None), "c": (VARCHAR3,)}
+    assert select_kind(VARCHAR3, "char") is None
 
 
 # ---------------------------------------------------------------- as a type of the schema
@@ -128,18 +136,18 @@ def test_one_kind_is_kept_without_the_other() -> None:
 )
 def test_type_straight_in_the_schema_is_a_declared_one(data_type: DataType, texts: DataType, declared: str) -> None:
     written = StructType((StructField("c", data_type, True, {"comment": "x"}), StructField("n", INTEGER)))
-    schema_with_texts = with_texts(parse_schema(schema_to_json(written)))
+    schema_with_texts = with_char_as_string(parse_schema(schema_to_json(written)))
     assert schema_with_texts == StructType(
         (StructField("c", texts, True, {DECLARED_TYPE: declared, "comment": "x"}), StructField("n", INTEGER))
     )
     assert char_types(schema_with_texts.fields[0], strict=True) is not None
-    assert with_texts(schema_with_texts) == schema_with_texts
+    assert with_char_as_string(schema_with_texts) == schema_with_texts
 
 
 def test_declared_type_that_is_there_stays_and_unknown_types_do() -> None:
     both = StructField("c", PrimitiveType("varchar(9)"), True, {DECLARED_TYPE: "varchar(3)"})
     unknown = StructField("u", PrimitiveType("varchar"))
-    texts = with_texts(StructType((both, unknown)))
+    texts = with_char_as_string(StructType((both, unknown)))
     assert texts.fields == (StructField("c", STRING, True, {DECLARED_TYPE: "varchar(3)"}), unknown)
 
 

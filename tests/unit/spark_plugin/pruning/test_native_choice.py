@@ -29,7 +29,7 @@ def test_no_footer_is_asked_of_a_file_that_lies_elsewhere(
     commit.write_text(text)
     commit.with_suffix(".crc").unlink(missing_ok=True)
     requests: list[Any] = []
-    monkeypatch.setattr(chosen, "rows_of_first_group", lambda store, name, size, **_: requests.append(name))
+    monkeypatch.setattr(chosen, "read_first_group_row_count", lambda store, name, size, **_: requests.append(name))
     source = DeltaSource({"path": path})
     schema = source.schema()
     scan = source._pin().plan(from_spark_schema(schema), None, None, count_rows=False)  # type: ignore[union-attr]
