@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 _TIMEOUT_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
-_PAGE = 5000
+_PAGE = 5000  # blobs in one answer to a listing
 _ONE_REQUEST_BYTES = 5 * 1024**3  # the SDK never splits a request
 _DIRECTORY_MARK = "hdi_isfolder"  # the metadata key that marks a blob as a directory of a hierarchical namespace
 _DATA_LAKE_HOST = re.compile(r"^(https?://[^./]+)\.dfs\.")  # the Blob service has the same data
@@ -160,7 +160,7 @@ class AzureClient:
     # ------------------------------------------------------------ requests and their errors
 
     def _ask(self, where: str, request: Callable[[], T]) -> T:
-        """Send a request; the SDK's errors become those of ObjectClient. where: for messages."""
+        """Send a request; the SDK's errors become those of ObjectClient. where: the blob or container, for messages."""
         try:
             return request()
         except ResourceExistsError as error:
@@ -214,7 +214,8 @@ class AzureClient:
 
 
 def _endpoint(account: str, options: StorageOptions) -> str:
-    """The URL of the account's Blob service. account: as in Address."""
+    """The URL of the account's Blob service. account: from the table's URL, as in addresses.Address; empty if only the options
+    name it."""
     endpoint = options.get("azure.endpoint")
     if endpoint is not None:
         return _DATA_LAKE_HOST.sub(r"\1.blob.", endpoint)

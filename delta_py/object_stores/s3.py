@@ -35,8 +35,8 @@ class S3Client:
 
     def __init__(self, options: StorageOptions) -> None:
         endpoint = options.get("s3.endpoint") or _endpoint_of_environment()
-        # Most other stores do not support a domain for each bucket, and some do not know the checksums that boto3 adds by
-        # default.
+        # An endpoint other than Amazon's: most such stores do not support a domain for each bucket, and some do not know the
+        # checksums that boto3 adds by default.
         addressing = "path" if options.flag("s3.path_style") or endpoint is not None else "auto"
         checksums = (
             {}
@@ -50,7 +50,7 @@ class S3Client:
         self._condition = _Condition(is_respected=(urlsplit(self._endpoint).hostname or "").endswith(_AMAZON))
 
     def _ask(self, where: str, request: Callable[[], T]) -> T:
-        """Send a request; boto3's errors become those of ObjectClient. where: for messages."""
+        """Send a request; boto3's errors become those of ObjectClient. where: the object or container, for messages."""
         return call_aws(where, self._access, request)
 
     # ------------------------------------------------------------ reading
@@ -117,14 +117,14 @@ class S3Client:
 
     def put_new(self, container: str, key: str, data: bytes) -> None:
         """Write an object if there is none of that key: of two callers only one succeeds."""
-        self._condition.check(lambda: self._try_condition(container, key.rpartition("/")[0]))
+        self._condition.check(lambda: self._test_condition(container, key.rpartition("/")[0]))
         self._put_new(container, key, data)
 
     def _put_new(self, container: str, key: str, data: bytes) -> None:
         arguments = {"Bucket": container, "Key": key, "Body": data, "IfNoneMatch": "*", **self._payer}
         self._ask(f"{container}/{key}", lambda: self._s3.put_object(**arguments))
 
-    def _try_condition(self, container: str, directory: str) -> None:
+    def _test_condition(self, container: str, directory: str) -> None:
         """Write an object twice as a new one. Raises StorageError if the second write succeeds too."""
         key = f"{directory}/.pydelta-{uuid.uuid4().hex}.tmp".removeprefix("/")
         try:
@@ -178,8 +178,8 @@ def _info(entry: dict[str, Any]) -> ObjectInfo:
 
 
 class _MultipartUpload:
-    """An Upload. S3 numbers parts from 1, ObjectClient from 0. `_etags`: by ObjectClient's numbers, the ETags of the parts, with
-    which S3 joins them."""
+    """An Upload. S3 numbers parts from 1, ObjectClient from 0. `_etags`: the ETag of each part, by ObjectClient's numbers; S3
+    needs them to join the parts."""
 
     def __init__(self, owner: S3Client, container: str, key: str, upload_id: str) -> None:
         self._owner, self._container, self._key = owner, container, key
@@ -213,7 +213,7 @@ class _MultipartUpload:
 
 
 class _Condition:
-    """Whether the endpoint respects `If-None-Match: *`. Once it has passed the test, it is not tested again."""
+    """Whether the endpoint respects `If-None-Match: *`. After it has passed the test, it is not tested again."""
 
     def __init__(self, *, is_respected: bool) -> None:
         self._is_respected, self._lock = is_respected, threading.Lock()

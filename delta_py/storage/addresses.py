@@ -48,7 +48,7 @@ class Address:
 
     @property
     def service(self) -> tuple[StoreKind, str]:
-        """Two places with the same service share a connection."""
+        """The kind of store and the account. Places with the same service share a connection and credentials."""
         return self.kind, self.account
 
 
@@ -84,18 +84,18 @@ def address_of(url: str) -> Address:
     parts, kind = _URL.fullmatch(url), kind_of(url)
     assert parts is not None and kind is not None, "ask kind_of first"
     if not can_be_name(url):
-        raise _unusable(shown(url), "It contains characters that no object name can contain.")
+        raise _unusable_url_error(shown(url), "It contains characters that no object name can contain.")
     scheme, authority, key = parts[1].lower(), parts[2], parts[3].rstrip("/")
     if kind == "az" and scheme != "az":  # only az:// leaves out the account: abfss://container@account.dfs.core.windows.net/path
         host_parts = _AZURE_HOST.fullmatch(authority)
         if host_parts is None:
-            raise _unusable(url, f"An {scheme} URL is {scheme}://container@account.dfs.core.windows.net/path.")
+            raise _unusable_url_error(url, f"An {scheme} URL is {scheme}://container@account.dfs.core.windows.net/path.")
         account, cloud = host_parts["account"].lower(), host_parts["cloud"].lower()
         return Address(kind, account if cloud == _AZURE_CLOUD else f"{account}.{cloud}", host_parts["container"], key)
     if "@" in authority:
-        raise _unusable(url, "Credentials in URLs end up in logs: give them as options or environment variables.")
+        raise _unusable_url_error(url, "Credentials in URLs end up in logs: give them as options or environment variables.")
     if not authority:
-        raise _unusable(url, "It names no bucket or container.")
+        raise _unusable_url_error(url, "It names no bucket or container.")
     return Address(kind, "", authority, key)
 
 
@@ -166,5 +166,5 @@ def _literal(text: str) -> str:
     return "".join(f"\\x{{{ord(letter):x}}}" for letter in text)
 
 
-def _unusable(url: str, why: str) -> InvalidOptionError:
+def _unusable_url_error(url: str, why: str) -> InvalidOptionError:
     return InvalidOptionError(f"{url} cannot be used as the path of a table. {why}", option="path", path=url)

@@ -58,7 +58,8 @@ T = TypeVar("T")
 
 _log = logging.getLogger("delta_py")
 
-# Files that tell VACUUM what it must not delete. They belong to no version of the table.
+# Directories of files that tell VACUUM what it must not delete: leases of readers, and notes of clones. They belong to no version
+# of the table, so they may also be written in a transaction.
 _VACUUM_NOTES = (f"{LEASE_DIRECTORY}/", f"{CLONE_DIRECTORY}/")
 
 
@@ -82,9 +83,14 @@ def root_of(place: str) -> str:
 
 
 class CoordinatedStore:
-    """The store of one coordinated table. file_store: the store without the ledger. url: of the ledger. transaction: a
-    transaction over several tables, in which the table is read and written. Then the table has the state from the transaction's
-    begin, plus the transaction's own changes."""
+    """The store of one coordinated table. file_store: the store without the ledger. url: of the ledger. place: the name by which
+    the ledger knows the table (place_of). transaction: the id of a transaction over several tables, if the table is read and
+    written in one. Then the table has the state from the transaction's begin, plus the transaction's own changes.
+
+    A tail is the ledger's answer about the table: its newest version, and the ratified commits that may not be published yet.
+    `_tail`: the last answer; None if the ledger does not know the table. `_is_tail_known`: False if there is no answer yet, or if
+    it is outdated. `Tail.base`: in a transaction, the table's version when the transaction began.
+    """
 
     __slots__ = ("_file_store", "_is_tail_known", "_tail", "_url", "place", "transaction")
 
@@ -96,7 +102,7 @@ class CoordinatedStore:
     def __init__(self, file_store: ObjectStore, url: str, transaction: str | None = None) -> None:
         self._file_store, self._url, self.place, self.transaction = file_store, url, place_of(file_store.root), transaction
         self._is_tail_known = False
-        self._tail: Tail | None = None  # the last answer of the ledger
+        self._tail: Tail | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CoordinatedStore, (self._file_store, self._url, self.transaction)
@@ -120,7 +126,8 @@ class CoordinatedStore:
     # ------------------------------------------------------------ the ledger's answers
 
     def tail(self) -> Tail | None:
-        """Ask the ledger. Raises CoordinatorUnavailableError, and in a transaction TransactionEndedError."""
+        """Ask the ledger for the table's newest version and unpublished commits; None if the ledger does not know the table.
+        Raises CoordinatorUnavailableError, and in a transaction TransactionEndedError."""
         ledger = self.ledger
         tail = ledger.tail(self.place) if self.transaction is None else ledger.tail_in(self.transaction, self.place)
         self._tail, self._is_tail_known = tail, True
@@ -164,20 +171,22 @@ class CoordinatedStore:
         return _merge_listings(self._file_store.list_from(directory, start), staged_infos, tail.version, tail.base)
 
     def read(self, path: str) -> bytes:
-        return self._from_either(path, self._file_store.read)
+        return self._read_staged_or_published(path, self._file_store.read)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        return self._from_either(path, lambda where: self._file_store.read_range(where, offset, length))
+        return self._read_staged_or_published(path, lambda where: self._file_store.read_range(where, offset, length))
 
-    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_size_verified: bool = False) -> pa.NativeFile:
         is_commit = commit_name(path) is not None  # it may have been published since it was listed
-        is_sure = is_sure and not is_commit
-        return self._from_either(path, lambda where: self._file_store.open_input(where, size_bytes, is_sure=is_sure))
+        is_size_verified = is_size_verified and not is_commit
+        return self._read_staged_or_published(
+            path, lambda where: self._file_store.open_input(where, size_bytes, is_size_verified=is_size_verified)
+        )
 
-    def _from_either(self, path: str, read: Callable[[str], T]) -> T:
-        """Read a commit where the ledger says it is staged, or else at its published place: it may have been published since
-        then. If it is at neither place, it may have been ratified since the ledger's last answer, so this asks the ledger again.
-        A version that is not ratified counts as missing, even if a file has its name. read: takes the path to read from."""
+    def _read_staged_or_published(self, path: str, read: Callable[[str], T]) -> T:
+        """Read a commit from its staged file, or else from its published file; another file is just read. If a commit has neither
+        file, it may have been ratified since the ledger's last answer, so this asks the ledger again and repeats the read. A
+        version that is not ratified counts as missing, even if a file has its name. read: takes the path to read from."""
         name = commit_name(path)
         if name is None:
             return read(path)
@@ -240,12 +249,13 @@ class CoordinatedStore:
             raise FileExistsError(errno.EEXIST, error.message, path) from error
 
     def forbids(self, maintenance: str) -> bool:
-        """Whether the table's catalog forbids an operation to its clients."""
+        """Whether the table's catalog forbids its clients a maintenance operation. Only a CatalogStore has a catalog that does
+        so."""
         return False
 
     def _check_unmanaged(self) -> None:
-        """Called before a commit that the ledger does not ratify. Raises UnsupportedOperationError if nobody may commit to the
-        table without the ledger."""
+        """Called before a commit to a table that the ledger does not know. Raises UnsupportedOperationError if nobody may commit
+        to the table without the ledger; here everybody may. Subclasses override this."""
 
     def ratify(self, staged: Sequence[Ratified]) -> None:
         """Make staged commits versions of the table, or none of them. Raises VersionTakenError, CoordinatorContendedError, and
@@ -289,9 +299,9 @@ class CoordinatedStore:
             )
 
     def propose(self, version: int, data: bytes, described: bytes) -> None:
-        """Add a commit to the transaction. described: as in Proposed, what the commit depends on and its content without the
-        version, as JSON. Raises FileExistsError if the transaction already has a commit of that version;
-        UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
+        """Stage a commit, and add it to the transaction, which ratifies it later. described: what the commit depends on, and its
+        content without the version, as JSON (as in Proposed). Raises FileExistsError if the transaction already has a commit of
+        that version; UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
         assert self.transaction is not None
         if self.tail() is None:
             cure = "Set its property delta.feature.catalogManaged to supported" if version else "Create it"
@@ -318,7 +328,8 @@ class CoordinatedStore:
         return Ratified(self.place, version, name, len(data), time.time_ns() // 1_000_000, data)
 
     def drop_staged(self, staged: Ratified) -> None:
-        """Delete a commit that was not ratified, or is published. If the deletion fails, the file does no harm."""
+        """Delete the staged file of a commit that was not ratified, or that is published. If the deletion fails, the file does no
+        harm."""
         try:
             self._file_store.delete(f"{STAGED_DIRECTORY}/{staged.name}")
         except (OSError, StorageError) as error:
@@ -332,7 +343,7 @@ class CoordinatedStore:
         try:
             tail = self.tail()
             for commit in () if tail is None else tail.commits:
-                self._publish(commit)
+                self._publish_commit(commit)
             if tail is not None and tail.commits:
                 self.ledger.acknowledge(self.place, tail.version)
                 self._drop_published(tail.commits)
@@ -340,10 +351,11 @@ class CoordinatedStore:
             _log.warning("%s: ratified commits are not yet published: %s", self.root, error)
 
     def _drop_published(self, commits: Sequence[Ratified]) -> None:
+        """Delete the staged files of published commits: readers find these commits in the log now."""
         for commit in commits:
             self.drop_staged(commit)
 
-    def _publish(self, commit: Ratified) -> None:
+    def _publish_commit(self, commit: Ratified) -> None:
         """Put a ratified commit to its place in the log, unless it is there already."""
         staged_path, place = f"{STAGED_DIRECTORY}/{commit.name}", f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}"
         try:
@@ -415,9 +427,9 @@ class CoordinatedStore:
     def open_output(self, path: str) -> pa.NativeFile:
         return self._file_store.open_output(path)
 
-    def open_whole(self, path: str) -> pa.NativeFile:
+    def open_atomic_output(self, path: str) -> pa.NativeFile:
         self._check_published(path)
-        return self._file_store.open_whole(path)
+        return self._file_store.open_atomic_output(path)
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
         return self._file_store.copy_from(source, source_path, path, size_bytes)

@@ -226,7 +226,7 @@ def test_writer_that_dies_between_the_steps_has_committed(store: DynamoDbStore, 
         raise Died
 
     with monkeypatch.context() as patch:
-        patch.setattr(DynamoDbStore, "_finish", die)
+        patch.setattr(DynamoDbStore, "_finish_commit", die)
         with pytest.raises(Died):
             store.put_if_absent(commit_path(0), b"ours")
     other = DynamoDbStore(store.root, store.options)
