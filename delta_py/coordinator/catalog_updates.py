@@ -22,7 +22,7 @@ _DERIVED_PROPERTIES = (
 )
 _FEATURE_PREFIX = "delta.feature."
 _DOMAIN_FIELDS = {"delta.clustering": "clusteringColumns", "delta.rowTracking": "rowIdHighWaterMark"}
-"""The catalog refuses all other domains, and other fields of these."""
+"""The metadata domains that the catalog takes, each with the only field of its configuration that the catalog takes."""
 
 # The beginnings of the lines of a commit that are parsed. A commit may have very many other lines, for its files.
 _DEFINITION_LINES = (b'{"commitInfo"', b'{"metaData"', b'{"protocol"', b'{"domainMetadata"')

@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from delta_py.aws_clients import TIMEOUT_SECONDS, AwsAccess, TransactionCancelled, aws_client, call_aws
 from delta_py.backoff import Backoff
-from delta_py.coordinator.ledger import CoordinatorUnavailableError, unavailable
+from delta_py.coordinator.ledger import CoordinatorUnavailableError, unavailable_error
 from delta_py.errors import InvalidOptionError, StorageError, UnsupportedOperationError, shown
 from delta_py.remote_requests import RETRY_SECONDS, until_answered
 
@@ -37,6 +37,7 @@ _NO_CREDENTIALS = "Set up boto3's usual credentials, or have access_key_id and s
 _SHOWN_PARAMETERS = ("region", "endpoint")
 _MOST_ITEMS = 100  # the limit of one transaction in DynamoDB
 CONTENTION_SECONDS = 60.0  # how long a call tries again while others change the same items
+# Waits between the attempts of one call.
 _BACKOFF = Backoff(first_seconds=0.005, longest_seconds=1.0)
 # Why DynamoDB cancels a transaction that may succeed later. "None" is the code of an item that is not the cause.
 _WORTH_ANOTHER_TRY = {"None", "ConditionalCheckFailed", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
@@ -88,7 +89,7 @@ class DynamoDbItems:
             if time.monotonic() - begin > CONTENTION_SECONDS:
                 if has_last_look:
                     yield READ_ONLY_ATTEMPT
-                raise unavailable(self.shown, f"others changed the same items for {CONTENTION_SECONDS:.0f} s")
+                raise unavailable_error(self.shown, f"others changed the same items for {CONTENTION_SECONDS:.0f} s")
             time.sleep(_BACKOFF.wait_seconds(number))
 
     @contextlib.contextmanager
@@ -116,7 +117,7 @@ class DynamoDbItems:
                 setting=setting,
             )
         except (StorageError, OSError) as error:
-            raise unavailable(self.shown, self._access.hide(str(error))) from error
+            raise unavailable_error(self.shown, self._access.hide(str(error))) from error
 
     def get(self, *keys: Key) -> list[Item | None]:
         """The items with these keys, read in one consistent state; None for each that does not exist."""
@@ -173,7 +174,7 @@ class DynamoDbItems:
             if "LastEvaluatedKey" not in answer:
                 return
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-            if limit is not None:
+            if limit is not None:  # the caller needs more items than it expected, and probably many more
                 request["Limit"] *= 4
 
     def remove(self, items: Iterable[Item]) -> None:
@@ -202,9 +203,10 @@ class DynamoDbItems:
         return True
 
     def _check_reasons(self, error: TransactionCancelled) -> None:
-        """Raises CoordinatorUnavailableError, unless a condition or another writer is the cause."""
+        """Raises CoordinatorUnavailableError, unless DynamoDB cancelled the request because of a condition or of another writer:
+        then the caller may try again."""
         if not set(error.reasons) <= _WORTH_ANOTHER_TRY:
-            raise unavailable(self.shown, error) from error
+            raise unavailable_error(self.shown, error) from error
 
     def _check_count(self, count: int) -> None:
         """Raises UnsupportedOperationError if one request of DynamoDB cannot have so many items."""
@@ -289,7 +291,7 @@ def _untyped(item: Item) -> Item:
 
 
 def _without_user(endpoint: str) -> str:
-    """The URL with scheme, host and port alone, because the rest may hold a password."""
+    """Only the scheme, host and port of a URL, because the rest may contain a password. A text without a host is not changed."""
     parts = urlsplit(endpoint)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else endpoint
 

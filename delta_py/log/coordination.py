@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from delta_py.coordinator.ledger import RatificationUnknownError, Tail, forget_call, known_at_other_place, staged_version
+from delta_py.coordinator.ledger import RatificationUnknownError, Tail, forget_call, known_at_other_place_error, staged_version
 from delta_py.errors import (
     CorruptTableError,
     LogFileNotFoundError,
@@ -118,7 +118,7 @@ def check_and_register(store: ObjectStore, config: TableConfig, version: int, *,
         return False
     tail = coordinated.last_tail
     if tail is not None and not _is_same_table(coordinated, tail.table_id, config):
-        raise known_at_other_place(coordinated.ledger.shown, coordinated.place, coordinated.place)
+        raise known_at_other_place_error(coordinated.ledger.shown, coordinated.place, coordinated.place)
     if is_newest:
         check_newest(store, version)
     if managed is not None:

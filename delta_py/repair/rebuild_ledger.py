@@ -26,8 +26,8 @@ from delta_py.coordinator.ledger import (
     RatificationUnknownError,
     Ratified,
     Restored,
-    another_ledger,
-    known_at_other_place,
+    another_ledger_error,
+    known_at_other_place_error,
     staged_version,
 )
 from delta_py.coordinator.open_coordinator import open_ledger
@@ -307,7 +307,7 @@ def _known_places(ledger: Ledger, identity: str) -> frozenset[str]:
     """
     inventory = ledger.inventory()
     if inventory.tables and inventory.identity != identity:
-        raise another_ledger(ledger.shown, inventory.identity, identity)
+        raise another_ledger_error(ledger.shown, inventory.identity, identity)
     return frozenset(inventory.tables)
 
 
@@ -351,7 +351,7 @@ def _version_in_ledger(table: _Table, ledger: Ledger) -> int:
     """
     tail = ledger.tail(table.place)
     if tail is None or tail.table_id != table.table_id:
-        raise known_at_other_place(ledger.shown, table.path, table.place)
+        raise known_at_other_place_error(ledger.shown, table.path, table.place)
     if tail.version < table.published:
         raise UnsupportedOperationError(
             f"The ledger {ledger.shown} knows the table at {table.path} up to version {tail.version}, and version "

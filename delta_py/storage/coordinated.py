@@ -30,7 +30,7 @@ import pyarrow as pa
 from delta_py.coordinator.ledger import (
     CoordinatorContendedError,
     Ledger,
-    Proposed,
+    ProposedCommit,
     Ratified,
     Tail,
     VersionTakenError,
@@ -300,8 +300,8 @@ class CoordinatedStore:
 
     def propose(self, version: int, data: bytes, described: bytes) -> None:
         """Stage a commit, and add it to the transaction, which ratifies it later. described: what the commit depends on, and its
-        content without the version, as JSON (as in Proposed). Raises FileExistsError if the transaction already has a commit of
-        that version; UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
+        content without the version, as JSON (as in ProposedCommit). Raises FileExistsError if the transaction already has a
+        commit of that version; UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
         assert self.transaction is not None
         if self.tail() is None:
             cure = "Set its property delta.feature.catalogManaged to supported" if version else "Create it"
@@ -314,7 +314,7 @@ class CoordinatedStore:
             )
         staged_commit = self.stage(version, data)
         try:
-            self.ledger.propose(self.transaction, Proposed(staged_commit, described))
+            self.ledger.propose(self.transaction, ProposedCommit(staged_commit, described))
         except VersionTakenError as error:
             self.drop_staged(staged_commit)
             raise FileExistsError(errno.EEXIST, error.message, f"{LOG_DIRECTORY}/{commit_file_name(version)}") from error

@@ -41,9 +41,10 @@ class CatalogCommit:
 
 @dataclass(frozen=True, slots=True)
 class CatalogTable:
-    """table_id: never changes, also if the table is renamed. is_managed: the catalog ratifies its commits. newest_version: None
-    if the catalog does not know it. commits: ascending by version. columns: as in the server's answer.
-    allowed_maintenance: operations that other clients may run, by the server's names."""
+    """A table as the catalog describes it. table_id: stays the same if the table is renamed. is_managed: the catalog chose the
+    location. newest_version: None if the answer has none: the catalog does not ratify the commits. commits: ratified and perhaps
+    not published, ascending by version. columns: as in the server's answer. allowed_maintenance: operations that clients may run,
+    by the server's names."""
 
     table_id: str
     is_managed: bool
@@ -59,8 +60,8 @@ class CatalogTable:
 
 @dataclass(frozen=True, slots=True)
 class StagedTable:
-    """The place for a new managed table. features: that the catalog demands. properties: that it demands; suggested: that it
-    would like, without those that the writer computes."""
+    """The place for a new managed table. features, properties: the table features and properties that the catalog demands.
+    suggested: properties that the table need not have, without those that the writer computes."""
 
     table_id: str
     location: str
@@ -71,8 +72,8 @@ class StagedTable:
 
 @dataclass(frozen=True, slots=True)
 class VendedCredential:
-    """prefix: the credential is for the files below this location. options: storage options. expires_ms: ms since 1970; None if
-    it does not expire."""
+    """A credential for the files below the location `prefix`. options: the credential as storage options. expires_ms: ms since
+    1970; None if it does not expire."""
 
     prefix: str
     options: Mapping[str, str] = field(repr=False)

@@ -21,7 +21,7 @@ _LONGEST_NAME = 1_000
 
 
 class CatalogListing:
-    """All methods raise as RestClient.get, and CatalogAnswerError."""
+    """The schemas and tables of one catalog. All methods raise what RestClient.get raises, and CatalogAnswerError."""
 
     def __init__(self, client: RestClient, catalog: str) -> None:
         self._client, self._catalog = client, catalog
@@ -67,6 +67,7 @@ class CatalogListing:
         self._fail(kind, "its pages do not end")
 
     def _checked_name(self, kind: str, entry: Any) -> str:
+        """The name in an entry of the list. Raises CatalogAnswerError if it can be no name."""
         name = entry.get("name") if isinstance(entry, dict) else None
         if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
             self._fail(kind, name)

@@ -1,6 +1,6 @@
-"""External tables in the catalog. It does not ratify their commits, and gets the number of each new version.
+"""External tables in Unity Catalog. The catalog does not ratify their commits; writers report each new version to it.
 
-A new one is complete at a location that the user chooses before its name is entered:
+The files of a new table are complete, at a location that the user chooses, before the table gets its name in the catalog:
 
     new_table = NewExternalTable(access, catalog_location("s3://lake/orders", access.name))
     new_table.enter(definition, 0)     # the files are there by now
@@ -35,7 +35,7 @@ class ExternalTable:
     table_id: str
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (ExternalTable, (self.access, self.table_id)) if self.access.is_shared else (_nothing, ())
+        return (ExternalTable, (self.access, self.table_id)) if self.access.is_shared else (_unpickle_as_none, ())
 
     def report_version(self, version: int, timestamp_ms: int) -> None:
         """Tell the catalog the table's newest version. timestamp_ms: of the commit, since 1970. Raises as RestClient.post."""
@@ -53,16 +53,16 @@ class NewExternalTable:
 
     def __init__(self, access: TableAccess | None, location: str) -> None:
         self.location, self._access = location, access
-        self._entered: ExternalTable | None = None
+        self._entered_table: ExternalTable | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         is_shared = self._access is not None and self._access.is_shared
         return NewExternalTable, (self._access if is_shared else None, self.location)
 
     def report_version(self, version: int, timestamp_ms: int) -> None:
-        """As ExternalTable.report_version. Before `enter` there is nothing to report to."""
-        if self._entered is not None:
-            self._entered.report_version(version, timestamp_ms)
+        """As ExternalTable.report_version. Does nothing before `enter`: the catalog does not have the table then."""
+        if self._entered_table is not None:
+            self._entered_table.report_version(version, timestamp_ms)
 
     def enter(self, definition: Mapping[str, Any], version: int) -> None:
         """Enter the table into the catalog, once. definition: from external_table_form. version: the table's newest.
@@ -70,7 +70,7 @@ class NewExternalTable:
         The files are complete and stay if this fails. Raises TableAlreadyExistsError, CatalogRefusedError,
         CatalogObjectNotFoundError if there is no such schema; CatalogUnavailableError if the outcome is unknown.
         """
-        if self._entered is not None:
+        if self._entered_table is not None:
             return
         if self._access is None:
             raise UnsupportedOperationError(
@@ -81,11 +81,11 @@ class NewExternalTable:
             create_in_catalog(self._access, definition, lambda table: is_at(table, self.location))
         except (TableAlreadyExistsError, CatalogRefusedError, CatalogObjectNotFoundError, CatalogUnavailableError) as error:
             self._raise_not_entered(self._access.name, version, error)
-        self._entered = ExternalTable(self._access, self._access.load().table_id)
-        self._entered.report_version(version, definition["last-commit-timestamp-ms"])
+        self._entered_table = ExternalTable(self._access, self._access.load().table_id)
+        self._entered_table.report_version(version, definition["last-commit-timestamp-ms"])
 
     def _raise_not_entered(self, name: CatalogTableName, version: int, error: DeltaError) -> NoReturn:
-        """Raise the error again, with what has been done."""
+        """Raise an error of the same class whose message also says that the table's files are complete."""
         message = "a table of that name was created meanwhile." if isinstance(error, TableAlreadyExistsError) else error.message
         doubt = "may not be" if isinstance(error, CatalogUnavailableError) else "is not"
         raise type(error)(
@@ -145,6 +145,6 @@ def _is_on_this_machine(location: str) -> bool:
     return location.startswith("file:") or "://" not in location
 
 
-def _nothing() -> None:
+def _unpickle_as_none() -> None:
     """Unpickles an ExternalTable in a process without the token, as None."""
     return None

@@ -30,7 +30,8 @@ _LONGEST_NAME = 1_000
 
 @dataclass(frozen=True, slots=True)
 class CatalogTableName:
-    """server: its URL, without the path of the API. parts: catalog, schema, table; case matters."""
+    """The name of a table on a Unity Catalog server. server: its URL, without the path of the API. parts: catalog, schema, table;
+    case matters."""
 
     server: str
     parts: tuple[str, str, str]
@@ -42,7 +43,7 @@ class CatalogTableName:
 
     @property
     def shown(self) -> str:
-        """For messages."""
+        """The URL with the table's name, for messages."""
         return f"unity://{self.server.partition('://')[2]}/{self.text}"
 
 
@@ -79,7 +80,7 @@ def url_of(parts: Sequence[str]) -> str:
 
 
 def _encode_part(part: str) -> str:
-    """As java/catalog/UnityCatalog.java does it."""
+    """A part of a name for a URL. java/catalog/UnityCatalog.java encodes in the same way."""
     return quote(part, safe="").replace(".", "%2E").replace("~", "%7E")
 
 

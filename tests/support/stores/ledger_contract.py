@@ -16,7 +16,7 @@ from delta_py.coordinator import open_coordinator
 from delta_py.coordinator.ledger import (
     Inventory,
     Ledger,
-    Proposed,
+    ProposedCommit,
     Ratified,
     Restored,
     Tail,
@@ -135,8 +135,8 @@ def test_table_is_forgotten_only_at_the_version_that_was_seen(ledger: Ledger) ->
 # ---------------------------------------------------------------- transactions over tables
 
 
-def proposed(table: str, version: int) -> Proposed:
-    return Proposed(commit(table, version), b'{"some": "thing"}')
+def proposed(table: str, version: int) -> ProposedCommit:
+    return ProposedCommit(commit(table, version), b'{"some": "thing"}')
 
 
 def test_transaction_keeps_what_is_proposed_until_it_ends(ledger: Ledger) -> None:
