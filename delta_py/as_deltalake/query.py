@@ -1,7 +1,7 @@
 """QueryBuilder: SQL queries over tables, computed by duckdb.
 
-deltalake computes them with DataFusion. Where duckdb is not installed, the error says what to do; and DeltaTable.scan selects
-columns and rows without it. SQL that only DataFusion has is refused by duckdb.
+deltalake computes queries with DataFusion. If duckdb is not installed, QueryBuilder raises an error that says what to do;
+DeltaTable.scan selects columns and rows without duckdb. duckdb refuses SQL that only DataFusion has.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class QueryBuilder:
         return self
 
     def execute(self, sql: str) -> Any:
-        """The rows of a query, as a stream of batches. Raises DeltaError for SQL that duckdb refuses."""
+        """Run a query. Returns its rows as a stream of batches. Raises DeltaError for SQL that duckdb refuses."""
         try:
             relation = self._connection.sql(duckdb_sql(sql))  # None for a statement without a result
             result = pa.table({}) if relation is None else relation.to_arrow_table()

@@ -28,7 +28,7 @@ from delta_py.types.column_rules import INVARIANT
 _KNOWN = (
     *("string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary", "date", "timestamp", "timestamp_ntz"),
 )
-# deltalake keeps the width of unsigned integers, whose upper half then does not fit.
+# deltalake stores unsigned integers as signed ones of the same width. Values in their upper half do not fit.
 _UNSIGNED = {pa.uint8(): delta.BYTE, pa.uint16(): delta.SHORT, pa.uint32(): delta.INTEGER, pa.uint64(): delta.LONG}
 
 
@@ -276,7 +276,7 @@ class Field:
 
 
 def type_of(data_type: delta.DataType) -> DataType:
-    """The type of delta_py, wrapped in deltalake's class for it."""
+    """An object of deltalake's class for a type, which wraps the type of delta_py."""
     wrapper_classes = {delta.ArrayType: ArrayType, delta.MapType: MapType, delta.StructType: StructType}
     wrapper_class = wrapper_classes.get(type(data_type), VariantType if data_type == delta.VARIANT else PrimitiveType)
     wrapped: DataType = wrapper_class._of(data_type)  # type: ignore[attr-defined]
