@@ -113,9 +113,9 @@ def canonical(url: str) -> str:
     return f"{parts[1].lower()}://{parts[2]}/{key}" if key else f"{parts[1].lower()}://{parts[2]}"
 
 
-def below(root: str) -> str:
-    """A regular expression (RE2) that matches the root of a table, with its final `/`, at the beginning of every URL and absolute
-    path below the root. The URL may have any scheme of the same store."""
+def root_pattern(root: str) -> str:
+    """A regular expression (RE2) for finding the files below a table's root. It matches the root, with its final `/`, at the
+    beginning of each absolute path or URL below the root. The URL may have any scheme of the same store."""
     kind, url = kind_of(root), _URL.fullmatch(root)
     if kind is None or url is None:
         return rf"^(?:file:(?://(?:localhost)?)?)?{_literal(root.rstrip('/'))}/+"
