@@ -1,10 +1,11 @@
 """Items of a DynamoDB table: read as one consistent state, and written together on conditions.
 
     items = DynamoDbItems("dynamodb://TABLE?region=eu-west-1")
-    items.write([items.put(("kind", "name"), {"size": 3}), items.check(("kind", "other"), {"state": "open"})])   # all, or False
+    items.write([items.put_action(("kind", "name"), {"size": 3}), items.check_action(("kind", "other"), {"state": "open"})])   #
+    all, or False
 
 The table has the keys `tablePath` (hash) and `fileName` (range), both text. Values are texts, integers and bytes. An action of
-`put`, `update`, `check` or `delete` succeeds only if the item has the expected attributes.
+`put_action`, `update_action`, `check_action` or `delete_action` succeeds only if the item has the expected attributes.
 """
 
 from __future__ import annotations
@@ -227,9 +228,9 @@ class DynamoDbItems:
                 bytes=length,
             )
 
-    # ------------------------------------------------------------ actions of a write
+    # ------------------------------------------------------------ actions for `write`, which carries them out
 
-    def put(self, key: Key, values: Item, required: Item | None = None) -> Item:
+    def put_action(self, key: Key, values: Item, required: Item | None = None) -> Item:
         """An action that writes an item. required: attributes that the replaced item must have; None or empty: no item may have
         the key."""
         item = {"TableName": self._name, "Item": _typed(key_attributes(key) | values)}
@@ -237,7 +238,7 @@ class DynamoDbItems:
             return {"Put": item | _conditions(required)}
         return {"Put": item | {"ConditionExpression": f"attribute_not_exists({HASH})"}}
 
-    def update(self, key: Key, changes: Item, required: Item) -> Item:
+    def update_action(self, key: Key, changes: Item, required: Item) -> Item:
         """An action that sets the attributes `changes` if those of `required` still have these values."""
         conditions = _conditions(required)
         names = {f"#u{number}": name for number, name in enumerate(changes)}
@@ -247,11 +248,11 @@ class DynamoDbItems:
         conditions["ExpressionAttributeValues"] |= _typed(values)
         return {"Update": {"TableName": self._name, "Key": _typed_key(key), "UpdateExpression": f"SET {text}", **conditions}}
 
-    def check(self, key: Key, required: Item) -> Item:
+    def check_action(self, key: Key, required: Item) -> Item:
         """An action that changes nothing, and succeeds only if the item has the attributes `required`."""
         return {"ConditionCheck": {"TableName": self._name, "Key": _typed_key(key), **_conditions(required)}}
 
-    def delete(self, key: Key, required: Item) -> Item:
+    def delete_action(self, key: Key, required: Item) -> Item:
         """An action that deletes an item. required: attributes that the item must have; empty to delete it in any state."""
         return {"Delete": {"TableName": self._name, "Key": _typed_key(key), **(_conditions(required) if required else {})}}
 

@@ -71,8 +71,8 @@ class DynamoDbLedger(DynamoDbTransactions):
         """Create the ledger's item if it is missing. Returns the ledger's identity."""
         new = {"identity": str(uuid.uuid4()), "moment": 0, "time_ms": 0, "tables": 0, "changed": ""}
         if self.items.get(LEDGER)[0] is None:
-            self.items.write([self.items.put(LEDGER, new)])  # if this returns False, another process was faster
-        return str(self._ledger()["identity"])
+            self.items.write([self.items.put_action(LEDGER, new)])  # if this returns False, another process was faster
+        return str(self._read_ledger()["identity"])
 
     # ------------------------------------------------------------ tables
 
@@ -87,7 +87,7 @@ class DynamoDbLedger(DynamoDbTransactions):
                 raise another_ledger_error(self.shown, ledger["identity"], self.identity)
             if self._is_registered(table, table_id, table_item, id_item):
                 return
-            actions = self._register_actions(table, version, version, table_id, ledger["moment"], str(uuid.uuid4()))
+            actions = self._add_table_actions(table, version, version, table_id, ledger["moment"], str(uuid.uuid4()))
             if self.items.write([self._ledger_action(ledger, _table_set_changes(ledger["tables"] + 1)), *actions]):
                 return
 
@@ -101,7 +101,7 @@ class DynamoDbLedger(DynamoDbTransactions):
             raise known_at_other_place_error(self.shown, table, id_item["place"])
         return table_item is not None
 
-    def _register_actions(self, table: str, published: int, version: int, table_id: str, moment: int, epoch: str) -> list[Item]:
+    def _add_table_actions(self, table: str, published: int, version: int, table_id: str, moment: int, epoch: str) -> list[Item]:
         """The actions that register a table. published, version: its newest published and its newest ratified version. moment:
         the ledger's newest before that. epoch: a text that no other registration has; it is part of the keys of the table's
         commits.
@@ -109,14 +109,17 @@ class DynamoDbLedger(DynamoDbTransactions):
         values = {"table_id": table_id, "version": version, "published": published, "epoch": epoch}
         # The oldest state of the table that the ledger knows, for version_at.
         first_state = {"first_version": published, "first_moment": moment}
-        return [self.items.put(("tables", table), values | first_state), self.items.put(("ids", table_id), {"place": table})]
+        return [
+            self.items.put_action(("tables", table), values | first_state),
+            self.items.put_action(("ids", table_id), {"place": table}),
+        ]
 
     def inventory(self) -> Inventory:
         """The ledger's identity, and the places of all tables."""
         for _ in self.items.tries():
-            ledger = self._ledger()
+            ledger = self._read_ledger()
             places = tuple(sorted(item[RANGE] for item in self.items.query("tables")))
-            ledger_after = self._ledger()  # a query is not one consistent state: the set of tables may change while it runs
+            ledger_after = self._read_ledger()  # a query is not one consistent state: the set of tables may change while it runs
             if (ledger_after["identity"], ledger_after["changed"]) == (ledger["identity"], ledger["changed"]):
                 self.identity = ledger["identity"]
                 return Inventory(self.identity, places)
@@ -153,11 +156,11 @@ class DynamoDbLedger(DynamoDbTransactions):
             changes = _table_set_changes(ledger["tables"] + len(tables)) | {"identity": identity}
             if commits:
                 changes |= {"moment": moment, "time_ms": now}
-            actions = [self._ledger_action(ledger, changes), *([self._moment_item(moment, now)] if commits else [])]
+            actions = [self._ledger_action(ledger, changes), *([self._add_moment_action(moment, now)] if commits else [])]
             for table, epoch in zip(tables, epochs, strict=True):
                 newest = table.published + len(table.commits)
-                actions += self._register_actions(table.table, table.published, newest, table.table_id, ledger["moment"], epoch)
-                actions += [self._commit_item(epoch, commit, moment, call) for commit in table.commits]
+                actions += self._add_table_actions(table.table, table.published, newest, table.table_id, ledger["moment"], epoch)
+                actions += [self._add_commit_action(epoch, commit, moment, call) for commit in table.commits]
             if self.items.write(actions):
                 break
         self.identity = identity
@@ -178,8 +181,8 @@ class DynamoDbLedger(DynamoDbTransactions):
             required = {name: table_item[name] for name in ("epoch", "version", "published")}
             actions = [
                 self._ledger_action(ledger, _table_set_changes(ledger["tables"] - 1)),
-                self.items.delete(("tables", table), required),
-                self.items.delete(("ids", table_item["table_id"]), {}),
+                self.items.delete_action(("tables", table), required),
+                self.items.delete_action(("ids", table_item["table_id"]), {}),
             ]
             if self.items.write(actions):
                 break
@@ -227,7 +230,7 @@ class DynamoDbLedger(DynamoDbTransactions):
                 break
         if base is None:
             raise not_remembered_error(self.shown, table, transaction)
-        proposed_commits = tuple(ratified_of(table, item) for item in self._proposal_items(transaction, table))
+        proposed_commits = tuple(ratified_of(table, item) for item in self._query_proposals(transaction, table))
         if proposed_commits and proposed_commits[0].version != base + 1:  # they belong to a table that was at this place before
             raise not_remembered_error(self.shown, table, transaction)
         self.find(transaction)  # if the transaction has ended meanwhile, some proposals may have been deleted
@@ -271,15 +274,15 @@ class DynamoDbLedger(DynamoDbTransactions):
             # The times of moments never decrease, even if the clock of this machine is behind.
             now = max(now_ms(), ledger["time_ms"])
             moment = ledger["moment"] + 1
-            actions = [self._ledger_action(ledger, {"moment": moment, "time_ms": now}), self._moment_item(moment, now)]
+            actions = [self._ledger_action(ledger, {"moment": moment, "time_ms": now}), self._add_moment_action(moment, now)]
             for table, group in commits_by_table.items():
                 actions += self._append_actions(table, group, table_items[table], moment, call)
             for table, version in expected_versions.items():
                 if table not in commits_by_table:
-                    actions.append(self.items.check(("tables", table), {"version": version}))
+                    actions.append(self.items.check_action(("tables", table), {"version": version}))
             if transaction is not None:
                 changes = {"state": COMMITTED, "call": call, "committed": moment}
-                actions.append(self.items.update(transaction_key(transaction), changes, {"state": OPEN}))
+                actions.append(self.items.update_action(transaction_key(transaction), changes, {"state": OPEN}))
             if token is not None:
                 actions.append(self._token_action(token, token_item, moment, call))
             if number == READ_ONLY_ATTEMPT:  # the last attempt did not succeed so far, but it may still be under way
@@ -324,8 +327,8 @@ class DynamoDbLedger(DynamoDbTransactions):
         if table_item is None or versions != list(range(table_item["version"] + 1, table_item["version"] + 1 + len(commits))):
             raise version_taken_error(table, commits[0].version, newest)
         required = {"version": table_item["version"], "epoch": table_item["epoch"]}
-        update = self.items.update(("tables", table), {"version": commits[-1].version}, required)
-        return [update, *(self._commit_item(table_item["epoch"], commit, moment, call) for commit in commits)]
+        update = self.items.update_action(("tables", table), {"version": commits[-1].version}, required)
+        return [update, *(self._add_commit_action(table_item["epoch"], commit, moment, call) for commit in commits)]
 
     def _token_action(self, token: str, token_item: Item | None, moment: int, call: str) -> Item:
         """The action that records the token. Raises TokenUsedError."""
@@ -334,7 +337,9 @@ class DynamoDbLedger(DynamoDbTransactions):
             what = f"The call with the token {token} was already carried out; nothing was done again."
             raise TokenUsedError(what, moment=token_item["moment"])
         values = {"moment": moment, "time_ms": now, "call": call, "expireTime": (now + TOKEN_RETENTION_MS) // 1000}
-        return self.items.put(token_key(token), values, required={} if token_item is None else {"call": token_item["call"]})
+        return self.items.put_action(
+            token_key(token), values, required={} if token_item is None else {"call": token_item["call"]}
+        )
 
     def turn(self, tables: Iterable[str]) -> contextlib.AbstractContextManager[None]:
         """No turns: a lock item would have to be polled, and to be deleted if the process that holds it dies."""
@@ -347,7 +352,7 @@ class DynamoDbLedger(DynamoDbTransactions):
             if table_item is None or not table_item["published"] < version <= table_item["version"]:
                 return
             required = {"published": table_item["published"], "epoch": table_item["epoch"]}
-            if self.items.write([self.items.update(("tables", table), {"published": version}, required)]):
+            if self.items.write([self.items.update_action(("tables", table), {"published": version}, required)]):
                 break
         if table_item is not None and version > RETAINED_VERSIONS:
             old_versions = ("", padded(version - RETAINED_VERSIONS - 1))
@@ -360,7 +365,7 @@ class DynamoDbLedger(DynamoDbTransactions):
     def moment(self, time_ms: int | None = None) -> int | None:
         """The newest moment, or the newest up to a time; None if the ledger does not reach back that far."""
         if time_ms is None:
-            return int(self._ledger()["moment"])
+            return int(self._read_ledger()["moment"])
         # `~` comes after all characters of these keys, so the range ends with the last moment of this time.
         moment_item = next(self.items.query("moments", between=("", f"{padded(time_ms)}~"), newest_first=True, limit=1), None)
         return None if moment_item is None else int(moment_item["moment"])
@@ -410,20 +415,20 @@ class DynamoDbLedger(DynamoDbTransactions):
     def _ledger_action(self, ledger: Item, changes: Item) -> Item:
         """The action that changes the ledger's item, on the condition that no other call has changed it since it was read as
         `ledger`. So calls that change the ledger's state happen one after the other."""
-        return self.items.update(LEDGER, changes, {name: ledger[name] for name in _UNIQUE_ATTRIBUTES})
+        return self.items.update_action(LEDGER, changes, {name: ledger[name] for name in _UNIQUE_ATTRIBUTES})
 
     def _has_ledger_changed(self, tried_ledger: Item, ledger: Item) -> bool:
         """Whether a step that requires the ledger's earlier item can no longer succeed, even if it arrives late."""
         return any(tried_ledger[name] != ledger[name] for name in _UNIQUE_ATTRIBUTES)
 
-    def _moment_item(self, moment: int, now: int) -> Item:
+    def _add_moment_action(self, moment: int, now: int) -> Item:
         """The action that adds a moment with its time. now: ms since 1970."""
-        return self.items.put(("moments", f"{padded(now)} {padded(moment)}"), {"moment": moment})
+        return self.items.put_action(("moments", f"{padded(now)} {padded(moment)}"), {"moment": moment})
 
-    def _commit_item(self, epoch: str, commit: Ratified, moment: int, call: str) -> Item:
+    def _add_commit_action(self, epoch: str, commit: Ratified, moment: int, call: str) -> Item:
         """The action that adds a ratified commit."""
         values = commit_values(commit) | {"moment": moment, "call": call}
-        return self.items.put((f"commits {epoch}", padded(commit.version)), values)
+        return self.items.put_action((f"commits {epoch}", padded(commit.version)), values)
 
 
 def _check_no_duplicates(ledger: str, tables: Sequence[Restored]) -> None:

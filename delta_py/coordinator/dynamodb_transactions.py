@@ -56,11 +56,11 @@ class DynamoDbTransactions:
         for item in self.items.query("open", between=("", f"{padded(now - 1)}~")):
             self._delete_overdue(item, now)
         identity, ends_ms = str(uuid.uuid4()), now + round(seconds * 1000)
-        moment = int(self._ledger()["moment"])
+        moment = int(self._read_ledger()["moment"])
         values = {"moment": moment, "state": OPEN, "ends_ms": ends_ms}
-        cleanup_item = self.items.put(cleanup_key(ends_ms, identity), {"transaction": identity})
+        cleanup_item = self.items.put_action(cleanup_key(ends_ms, identity), {"transaction": identity})
         for _ in self.items.tries():
-            if self.items.write([self.items.put(transaction_key(identity), values), cleanup_item]):
+            if self.items.write([self.items.put_action(transaction_key(identity), values), cleanup_item]):
                 break
             if self.items.get(transaction_key(identity))[0] is not None:
                 break  # an earlier attempt succeeded, but its reply was lost
@@ -76,7 +76,7 @@ class DynamoDbTransactions:
         if item is not None and item["state"] == COMMITTED and item["ends_ms"] >= now - COMMITTED_RETENTION_MS:
             later_key = cleanup_key(item["ends_ms"] + COMMITTED_RETENTION_MS, transaction)
             self.items.put_alone(key_attributes(later_key) | {"transaction": transaction})
-        elif item is not None and not self.items.write([self.items.delete(key, {"state": item["state"]})]):
+        elif item is not None and not self.items.write([self.items.delete_action(key, {"state": item["state"]})]):
             return  # it has ended in the meantime: the next call deletes it
         self._drop_proposals(transaction)  # after the transaction, so that no transaction has only a part of its proposals
         self.items.delete_alone((cleanup_item[HASH], cleanup_item[RANGE]))  # last: if this call dies, the next one completes it
@@ -121,14 +121,14 @@ class DynamoDbTransactions:
             require_open(transaction, transaction_item)
             if present_item is not None:
                 return False
-            open_check = self.items.check(transaction_key(transaction), {"state": OPEN})
-            if self.items.write([open_check, self.items.put(key, values)]):
+            open_check = self.items.check_action(transaction_key(transaction), {"state": OPEN})
+            if self.items.write([open_check, self.items.put_action(key, values)]):
                 return True
         raise AssertionError("unreachable")
 
     def proposed(self, transaction: str, table: str | None = None) -> list[ProposedCommit]:
         """The commits of an open transaction, of one table or of all; empty if it has ended."""
-        headers_and_data = self._read_if_open(transaction, lambda: self._proposal_items(transaction, table))
+        headers_and_data = self._read_if_open(transaction, lambda: self._query_proposals(transaction, table))
         return _as_proposed(headers_and_data)
 
     def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
@@ -154,7 +154,7 @@ class DynamoDbTransactions:
         if self.state_of(transaction) != OPEN:
             return []
         headers = find()
-        complete_items = self._complete_items(transaction, headers)
+        complete_items = self._read_parts(transaction, headers)
         # If the transaction has ended meanwhile, another process may have deleted some items and parts.
         if self.state_of(transaction) != OPEN:
             return []
@@ -164,7 +164,7 @@ class DynamoDbTransactions:
             )
         return complete_items
 
-    def _complete_items(self, transaction: str, headers: list[Item]) -> list[tuple[Item, bytes]]:
+    def _read_parts(self, transaction: str, headers: list[Item]) -> list[tuple[Item, bytes]]:
         """The items whose parts all exist. After a transaction has ended, another process may have deleted some parts."""
         complete_items = []
         for item in headers:
@@ -173,7 +173,7 @@ class DynamoDbTransactions:
                 complete_items.append((item, b"".join(part["bytes"] for part in parts)))
         return complete_items
 
-    def _proposal_items(self, transaction: str, table: str | None) -> list[Item]:
+    def _query_proposals(self, transaction: str, table: str | None) -> list[Item]:
         """The items of proposals, without their parts, in the order of their keys. table: None for all tables. Another table's
         place may begin with this one and a blank, so places are compared too.
         """
@@ -195,9 +195,9 @@ class DynamoDbTransactions:
             if item is None or item["state"] != OPEN:
                 return []
             changes = {"state": ABORTED, "call": call}
-            if self.items.write([self.items.update(transaction_key(transaction), changes, {"state": OPEN})]):
+            if self.items.write([self.items.update_action(transaction_key(transaction), changes, {"state": OPEN})]):
                 break
-        proposals = self._complete_items(transaction, self._proposal_items(transaction, None))
+        proposals = self._read_parts(transaction, self._query_proposals(transaction, None))
         with self.items.clean_up():
             self._drop_proposals(transaction)
         return _as_proposed(proposals)
@@ -207,7 +207,7 @@ class DynamoDbTransactions:
         for begins in ("proposal ", "reads ", "part "):
             self.items.remove(self.items.query(transaction_key(transaction)[0], begins=begins))
 
-    def _ledger(self) -> Item:
+    def _read_ledger(self) -> Item:
         """Read the ledger's own item. Raises CoordinatorUnavailableError if it was deleted."""
         return self._require_ledger(self.items.get(LEDGER)[0])
 

@@ -87,14 +87,14 @@ class SqlLedger:
             for statement in _SCHEMA:
                 sql.do(statement)
             sql.do("INSERT INTO ledger VALUES (1, ?, 0) ON CONFLICT DO NOTHING", str(uuid.uuid4()))
-            self.identity = _identity(sql)
+            self.identity = _read_identity(sql)
 
     # ------------------------------------------------------------ tables
 
     def register(self, table: str, version: int, table_id: str) -> None:
         """Begin to coordinate a table whose versions up to this one are published."""
         with self._transaction(writes=True) as sql:
-            if (present_identity := _identity(sql)) != self.identity:  # the database was created again since it was opened
+            if (present_identity := _read_identity(sql)) != self.identity:  # the database was created again since it was opened
                 raise another_ledger_error(self.shown, present_identity, self.identity)
             self._add_if_unknown(sql, table, version, table_id)
 
@@ -113,19 +113,21 @@ class SqlLedger:
     def inventory(self) -> Inventory:
         """The ledger's identity, and the places of all tables."""
         with self._transaction(writes=False) as sql:
-            self.identity = _identity(sql)
+            self.identity = _read_identity(sql)
             return Inventory(self.identity, tuple(place for (place,) in sql.run("SELECT place FROM tables ORDER BY place")))
 
     def restore(self, identity: str, tables: Sequence[Restored]) -> None:
         """Become the ledger of that identity, which was lost, and register these tables with their unpublished commits."""
         with self._transaction(writes=True) as sql:
-            if (present_identity := _identity(sql)) != identity:
+            if (present_identity := _read_identity(sql)) != identity:
                 if sql.run("SELECT 1 FROM tables LIMIT 1"):
                     raise another_ledger_error(self.shown, present_identity, identity)
                 sql.do("UPDATE ledger SET identity = ?", identity)
             for table in tables:
                 if not self._add_if_unknown(sql, table.table, table.published, table.table_id):
-                    raise version_taken_error(table.table, table.published, _newest_versions(sql, {table.table}).get(table.table))
+                    raise version_taken_error(
+                        table.table, table.published, _read_newest_versions(sql, {table.table}).get(table.table)
+                    )
             commits = [commit for table in tables for commit in table.commits]
             if commits:
                 _ratify(sql, commits, {table.table: table.published for table in tables}, _now_ms())
@@ -144,15 +146,15 @@ class SqlLedger:
     def tail(self, table: str) -> Tail | None:
         """The table's newest version, and its commits that are not published; None if the table is not known."""
         with self._transaction(writes=False) as sql:
-            return _tail(sql, table)
+            return _read_tail(sql, table)
 
     def tail_in(self, transaction: str, table: str) -> Tail | None:
         """The table as the transaction sees it: its version when the transaction began (base), then the proposed commits."""
         with self._transaction(writes=False) as sql:
-            begun, tail = _find_open(sql, transaction), _tail(sql, table)
+            begun, tail = _find_open(sql, transaction), _read_tail(sql, table)
             if tail is None:
                 return None
-            base = _version_at(sql, table, begun.moment)
+            base = _find_version_at(sql, table, begun.moment)
             if base is None:
                 raise not_remembered_error(self.shown, table, transaction)
             columns = "place, version, name, size_bytes, time_ms"
@@ -179,7 +181,7 @@ class SqlLedger:
             if transaction is not None:
                 _find_open(sql, transaction)  # raises if it has ended
                 _end_transaction(sql, transaction, _COMMITTED)
-            newest = _newest_versions(sql, {commit.table for commit in commits}.union(expected or ()))
+            newest = _read_newest_versions(sql, {commit.table for commit in commits}.union(expected or ()))
             for table, version in (expected or {}).items():
                 if newest.get(table) != version:
                     raise version_taken_error(table, version, newest.get(table))
@@ -208,7 +210,7 @@ class SqlLedger:
     def version_at(self, table: str, moment: int) -> int | None:
         """The table's version at a moment; None if the table or its version then is not known."""
         with self._transaction(writes=False) as sql:
-            return _version_at(sql, table, moment)
+            return _find_version_at(sql, table, moment)
 
     # ------------------------------------------------------------ transactions over tables
 
@@ -244,7 +246,7 @@ class SqlLedger:
     def proposed(self, transaction: str, table: str | None = None) -> list[ProposedCommit]:
         """The commits of an open transaction, of one table or of all; empty if it has ended."""
         with self._transaction(writes=False) as sql:
-            return _proposed(sql, transaction, table)
+            return _read_proposed(sql, transaction, table)
 
     def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
         """Store reads of a table that belong to no commit of the transaction."""
@@ -269,7 +271,7 @@ class SqlLedger:
     def abort(self, transaction: str) -> list[ProposedCommit]:
         """End a transaction, and return the commits that it had proposed; empty if it had ended before."""
         with self._transaction(writes=True) as sql:
-            proposals = _proposed(sql, transaction, None)
+            proposals = _read_proposed(sql, transaction, None)
             return proposals if _end_transaction(sql, transaction, _ABORTED) else []
 
     def moment_of(self, token: str) -> int | None:
@@ -279,12 +281,12 @@ class SqlLedger:
         return rows[0][0] if rows else None
 
 
-def _identity(sql: Statements) -> str:
+def _read_identity(sql: Statements) -> str:
     """The ledger's identity, as the database has it now."""
     return str(sql.run("SELECT identity FROM ledger")[0][0])
 
 
-def _tail(sql: Statements, table: str) -> Tail | None:
+def _read_tail(sql: Statements, table: str) -> Tail | None:
     """The newest version, and the commits that are not published; None if the table is not known. If all are published, the LEFT
     JOIN gives one row without a commit."""
     rows = sql.run(
@@ -297,7 +299,7 @@ def _tail(sql: Statements, table: str) -> Tail | None:
     return Tail(rows[0][0], tuple(Ratified(table, *row[1:5]) for row in rows if row[1] is not None), rows[0][5])
 
 
-def _version_at(sql: Statements, table: str, moment: int) -> int | None:
+def _find_version_at(sql: Statements, table: str, moment: int) -> int | None:
     """The newest version that was ratified up to the moment; None if the table was registered later, or the ledger no longer
     knows.
     """
@@ -337,7 +339,7 @@ def _end_transaction(sql: Statements, transaction: str, state: str) -> bool:
     return is_open
 
 
-def _proposed(sql: Statements, transaction: str, table: str | None) -> list[ProposedCommit]:
+def _read_proposed(sql: Statements, transaction: str, table: str | None) -> list[ProposedCommit]:
     """The transaction's commits, sorted by table and version. table: None for all tables."""
     columns = "place, version, name, size_bytes, time_ms, described"
     place_condition, values = ("", (transaction,)) if table is None else (" AND place = ?", (transaction, table))
@@ -356,7 +358,7 @@ def _use_token(sql: Statements, token: str, moment: int, now: int) -> None:
     sql.do("INSERT INTO tokens VALUES (?, ?, ?)", token, moment, now)
 
 
-def _newest_versions(sql: Statements, tables: Collection[str]) -> dict[str, int]:
+def _read_newest_versions(sql: Statements, tables: Collection[str]) -> dict[str, int]:
     """The newest version of each of these tables, without those that are not known."""
     if not tables:
         return {}

@@ -192,7 +192,7 @@ def _undo_late_registration(coordinated: CoordinatedStore, version: int) -> bool
     before, and the table has left the ledger since. Returns whether the ledger has forgotten the table.
     """
     try:
-        coordinated.check_place(version + 1)
+        coordinated.check_version_is_free(version + 1)
     except CorruptTableError:
         return coordinated.ledger.forget(coordinated.place, version)
     return False

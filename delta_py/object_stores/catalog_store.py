@@ -55,7 +55,7 @@ class CatalogStore(CoordinatedStore):
         # last_tail comes first: asking the catalog for it also sets allowed_maintenance.
         return self.last_tail is not None and maintenance not in self._ledger.allowed_maintenance
 
-    def _check_unmanaged(self) -> None:
+    def _check_can_commit_without_ledger(self) -> None:
         """Always raises UnsupportedOperationError: the catalog does not ratify the table's commits, so nobody may commit."""
         self.ledger.register(self.place, 0, "")  # always raises this error, whatever the arguments are
 

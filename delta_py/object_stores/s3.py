@@ -117,7 +117,7 @@ class S3Client:
 
     def put_new(self, container: str, key: str, data: bytes) -> None:
         """Write an object if there is none of that key: of two callers only one succeeds."""
-        self._condition.check(lambda: self._test_condition(container, key.rpartition("/")[0]))
+        self._condition.test_once(lambda: self._test_condition(container, key.rpartition("/")[0]))
         self._put_new(container, key, data)
 
     def _put_new(self, container: str, key: str, data: bytes) -> None:
@@ -218,8 +218,9 @@ class _Condition:
     def __init__(self, *, is_respected: bool) -> None:
         self._is_respected, self._lock = is_respected, threading.Lock()
 
-    def check(self, probe: Callable[[], None]) -> None:
-        """Test the endpoint if that is not done yet. probe: the test, which raises if the endpoint ignores the condition."""
+    def test_once(self, probe: Callable[[], None]) -> None:
+        """Test the endpoint, unless it has passed the test before. probe: the test, which raises if the endpoint ignores the
+        condition."""
         if self._is_respected:
             return
         with self._lock:

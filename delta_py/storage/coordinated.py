@@ -139,7 +139,7 @@ class CoordinatedStore:
         return self._tail if self._is_tail_known else self.tail()
 
     def register(self, version: int, table_id: str) -> None:
-        """Begin to coordinate the table, whose newest version this is."""
+        """Have the ledger coordinate the table from now on. version: the table's newest version."""
         self.ledger.register(self.place, version, table_id)
 
     def forget_deleted(self) -> None:
@@ -151,7 +151,8 @@ class CoordinatedStore:
         return next(self._file_store.list_from(LOG_DIRECTORY), None) is None
 
     def _staged_path(self, path: str) -> str | None:
-        """The path of the staged commit of that name, if it is in the ledger's last answer."""
+        """The path of a commit's staged file, by the commit's path in the log; None if the ledger's last answer has no such
+        commit, or for another file."""
         name = commit_name(path)
         commits = () if self._tail is None else self._tail.commits
         staged_commit = next((commit for commit in commits if name is not None and commit.version == name.version), None)
@@ -219,10 +220,10 @@ class CoordinatedStore:
         name = commit_name(path)
         # If the ledger did not know the table, ask it again: it may know the table now.
         tail = None if name is None else (self.last_tail or self.tail())
-        if name is None or tail is None:
-            self._check_published(path)
+        if name is None or tail is None:  # no commit, or the ledger does not coordinate the table
+            self._publish_before_log_write(path)
             if name is not None:
-                self._check_unmanaged()
+                self._check_can_commit_without_ledger()
             # If the ledger is lost, a version checksum proves that a commit was ratified (ratification_evidence.py). So in a
             # coordinated table such a file must survive a failure of the machine.
             is_uncoordinated = self._is_tail_known and self._tail is None
@@ -253,7 +254,7 @@ class CoordinatedStore:
         so."""
         return False
 
-    def _check_unmanaged(self) -> None:
+    def _check_can_commit_without_ledger(self) -> None:
         """Called before a commit to a table that the ledger does not know. Raises UnsupportedOperationError if nobody may commit
         to the table without the ledger; here everybody may. Subclasses override this."""
 
@@ -276,11 +277,11 @@ class CoordinatedStore:
             self._tail = replace(tail, version=staged[-1].version, commits=(*tail.commits, *commits))
         else:
             self._is_tail_known = False  # the last answer lacks commits of other writers: ask again when it is needed
-        publication.later(self)
+        publication.publish_later(self)
 
-    def check_place(self, version: int) -> None:
-        """Raises CorruptTableError if the place of a version that is not ratified is taken: by a writer that did not ask the
-        ledger, or by one that asked a newer state of the ledger. This runs before a commit is ratified, so that a successful
+    def check_version_is_free(self, version: int) -> None:
+        """Raises CorruptTableError if the log has a file of a version that the ledger has not ratified: a writer did not ask the
+        ledger, or asked a newer state of it. This runs before a commit is ratified, so that a successful
         commit is not mistaken for a failed one. It also runs before files are deleted that such a commit may need.
         """
         place = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
@@ -322,7 +323,7 @@ class CoordinatedStore:
     def stage(self, version: int, data: bytes) -> Ratified:
         """Write a commit to the directory of staged commits. Raises OSError, CorruptTableError."""
         if self.transaction is None:  # other writers may commit the version that a transaction only proposes
-            self.check_place(version)
+            self.check_version_is_free(version)
         name = staged_commit_name(version, str(uuid.uuid4()))
         self._file_store.put(f"{STAGED_DIRECTORY}/{name}", data)
         return Ratified(self.place, version, name, len(data), time.time_ns() // 1_000_000, data)
@@ -380,9 +381,10 @@ class CoordinatedStore:
 
     # ------------------------------------------------------------ everything else
 
-    def _check_published(self, path: str) -> None:
-        """Raises StorageError if the path is that of a checkpoint or a compaction of versions that are not published yet, and
-        cannot be published now; UnsupportedOperationError for a file of the log in a transaction.
+    def _publish_before_log_write(self, path: str) -> None:
+        """Prepare to write a file. A checkpoint or a compaction may only be written when its versions are published, so this
+        publishes them if necessary. Raises StorageError if they cannot be published now; UnsupportedOperationError for a file of
+        the log in a transaction.
         Protocol: Maintenance Operations on Catalog-managed Tables.
         """
         directory, _, file_name = path.rpartition("/")
@@ -418,7 +420,7 @@ class CoordinatedStore:
             )
 
     def put(self, path: str, data: bytes) -> None:
-        self._check_published(path)
+        self._publish_before_log_write(path)
         self._file_store.put(path, data)
 
     def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
@@ -428,7 +430,7 @@ class CoordinatedStore:
         return self._file_store.open_output(path)
 
     def open_atomic_output(self, path: str) -> pa.NativeFile:
-        self._check_published(path)
+        self._publish_before_log_write(path)
         return self._file_store.open_atomic_output(path)
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:

@@ -1,7 +1,7 @@
 """Publish ratified commits in the background: one thread of the process publishes all waiting commits. If no thread can be
 started, the writers publish them.
 
-    later(store)                  # store.publish() soon
+    publish_later(store)                  # store.publish() soon
     finish()                      # publish everything now
 
 A process that ends normally publishes the remaining commits. If a process is killed, the table's next writer publishes them.
@@ -107,7 +107,7 @@ class _Publisher:
 _publisher = _Publisher()
 
 
-def later(store: Publishing) -> None:
+def publish_later(store: Publishing) -> None:
     """Have a table's ratified commits published soon."""
     _publisher.add(store)
 

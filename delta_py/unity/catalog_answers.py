@@ -134,8 +134,9 @@ def vended_credentials(answer: Mapping[str, Any], name: str) -> tuple[VendedCred
     return tuple(_credential(entry, name) for entry in entries)
 
 
-def covering(credentials: tuple[VendedCredential, ...], location: str, name: str) -> VendedCredential:
-    """The credential for a location: the one with the longest prefix of it."""
+def credential_for(credentials: tuple[VendedCredential, ...], location: str, name: str) -> VendedCredential:
+    """The credential for a location: of those whose prefix covers the location, the one with the longest prefix. Raises
+    CatalogAnswerError if there is none. name: of the table, for the error."""
     matching_credentials = [credential for credential in credentials if covers(credential.prefix, location)]
     if not matching_credentials:
         prefixes = [credential.prefix for credential in credentials]

@@ -30,8 +30,8 @@ from delta_py.unity.catalog_answers import (
     StagedTable,
     VendedCredential,
     catalog_table,
-    covering,
     covers,
+    credential_for,
     staged_table,
     vended_credentials,
 )
@@ -121,7 +121,7 @@ class TableAccess:
         with self._lock:
             self._new_table_requests[staged.location] = (f"/delta/v1/staging-tables/{staged.table_id}/credentials", {})
             if answer.get("storage-credentials"):
-                self._use_credential(covering(vended_credentials(answer, self.name.text), staged.location, self.name.text))
+                self._use_credential(credential_for(vended_credentials(answer, self.name.text), staged.location, self.name.text))
         return staged
 
     def use_external_location(self, location: str) -> None:
@@ -183,7 +183,7 @@ class TableAccess:
         """Request new credentials. If the server gives no answer, the present ones are used as long as they are valid."""
         now_ms = self._clock_ms()
         try:
-            credential = covering(self._request_credentials(location), location, self.name.text)
+            credential = credential_for(self._request_credentials(location), location, self.name.text)
         except CatalogUnavailableError as error:
             expires_ms = None if self._credential is None else self._credential.expires_ms
             if expires_ms is None or now_ms >= expires_ms:

@@ -179,7 +179,7 @@ class Vacuum:
         refuse_forbidden(store, Maintenance.CLEANUP, "VACUUM of", "Nothing was deleted.")
         coordinated = coordination_of(store)
         if coordinated is not None and coordinated.last_tail is not None:
-            coordinated.check_place(snapshot.version + 1)
+            coordinated.check_version_is_free(snapshot.version + 1)
         table_retention_ms = retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
         retention = table_retention_ms if request.retention_hours is None else retention_ms_of(request, table_retention_ms)
         now_ms = time.time_ns() // 1_000_000 if clock_ms is None else clock_ms()

@@ -73,15 +73,15 @@ class CachedObjects:
         """The whole object."""
         if not self._is_cacheable(info):
             return self.store.read(info.path)
-        content = self.find(info, 0, info.size_bytes)
+        content = self.find_part(info, 0, info.size_bytes)
         if content is None:
             content = self.store.read(info.path)
             if len(content) == info.size_bytes:  # otherwise the object was replaced since it was listed
-                self.keep(info, 0, content)
+                self.put_part(info, 0, content)
         return content
 
     def open_input(self, info: ObjectInfo) -> pa.NativeFile:
-        """A seekable file for pyarrow."""
+        """A seekable file for pyarrow. A small object is cached as a whole, a large one by blocks."""
         if not self._is_cacheable(info):
             return self.store.open_input(info.path, info.size_bytes)
         if info.size_bytes <= _WHOLE_BYTES:
@@ -114,13 +114,13 @@ class CachedObjects:
             self._put(name, footer)
         return metadata
 
-    def find(self, info: ObjectInfo, start: int, length: int) -> bytes | None:
-        """A part of an object from the cache; None if it is not there. start, length: exactly as in the call of `keep`."""
+    def find_part(self, info: ObjectInfo, start: int, length: int) -> bytes | None:
+        """A part of an object from the cache; None if it is not there. start, length: exactly as in the call of `put_part`."""
         assert self._disk is not None
         content = self._disk.read(self._name(info, start, length))
         return content if content is not None and len(content) == length else None
 
-    def keep(self, info: ObjectInfo, start: int, data: bytes) -> None:
+    def put_part(self, info: ObjectInfo, start: int, data: bytes) -> None:
         """Put a part of an object into the cache. data: the bytes from `start`."""
         self._put(self._name(info, start, len(data)), data)
 
@@ -230,7 +230,7 @@ class _BlockFile(io.RawIOBase):
     def _find_block(self, number: int) -> bytes | None:
         """The block of this number from the cache; None if it is not there."""
         start = number * _BLOCK_BYTES
-        return self._objects.find(self._info, start, min(_BLOCK_BYTES, self._info.size_bytes - start))
+        return self._objects.find_part(self._info, start, min(_BLOCK_BYTES, self._info.size_bytes - start))
 
     def _fetch_blocks(self, first: int, end: int) -> list[bytes] | None:
         """Neighbouring blocks, in one request; None if the object is shorter or longer than listed. To find out, the request for
@@ -242,7 +242,7 @@ class _BlockFile(io.RawIOBase):
             return None
         blocks = [data[offset : offset + _BLOCK_BYTES] for offset in range(0, len(data), _BLOCK_BYTES)]
         for number, block in enumerate(blocks, first):
-            self._objects.keep(self._info, number * _BLOCK_BYTES, block)
+            self._objects.put_part(self._info, number * _BLOCK_BYTES, block)
         return blocks
 
 

@@ -2,7 +2,7 @@
 
     cache = DiskCache.of_environment()     # None: switched off
     name = entry_name(meaning, "object")   # a hash of everything that the content depends on: entries never become outdated
-    cache.read(name), cache.mapped(name)   # the content; None if there is no valid entry
+    cache.read(name), cache.read_mapped(name)   # the content; None if there is no valid entry
     cache.put(name, data)                  # or piece by piece: entry = cache.begin(); entry.sink; entry.finish(name)
 
 Entries are written under a temporary name and renamed, so that processes only see complete ones. A checksum over name and content
@@ -106,7 +106,7 @@ class DiskCache:
         content = self._valid_content(name, memoryview(entry))
         return None if content is None else bytes(content)
 
-    def mapped(self, name: str) -> pa.Buffer | None:
+    def read_mapped(self, name: str) -> pa.Buffer | None:
         """As `read`, but mapped into memory: for large entries."""
         try:
             with self._open_entry(name) as descriptor:

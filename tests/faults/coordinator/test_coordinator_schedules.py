@@ -129,7 +129,7 @@ class _Listed:
 
 
 def _checkpoints_of_what_waits(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(CoordinatedStore, "_check_published", lambda self, path: None)
+    patch.setattr(CoordinatedStore, "_publish_before_log_write", lambda self, path: None)
 
 
 def _dropped_in_doubt(patch: pytest.MonkeyPatch) -> None:
