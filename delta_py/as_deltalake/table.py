@@ -273,8 +273,8 @@ class DeltaTable:
         from delta_py.as_deltalake.operations.change_feed import read_changes
 
         bounds = (starting_version, ending_version, version_or_time(starting_timestamp), version_or_time(ending_timestamp))
-        names = StructType((*self.as_delta.struct_type.fields, *CHANGE_FIELDS))
-        condition = None if predicate is None else spark_expression(predicate, names)
+        feed_columns = StructType((*self.as_delta.struct_type.fields, *CHANGE_FIELDS))
+        condition = None if predicate is None else spark_expression(predicate, feed_columns)
         return reader_out(read_changes(self.as_delta, *bounds, columns, condition, allow_out_of_range=allow_out_of_range))
 
     # ------------------------------------------------------------ changing rows

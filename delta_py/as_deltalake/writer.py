@@ -90,11 +90,11 @@ def write_deltalake(
 def _move_to_newest(table: DeltaTable, properties: CommitProperties | None) -> None:
     """Move the object to the newest version of its table. Raises CommitFailedError if another writer has recorded a transaction
     of one of the commit's applications since the table was opened."""
-    recorded = _recorded_versions(table, properties)
+    versions_before = _recorded_versions(table, properties)
     table.update_incremental()
-    if _recorded_versions(table, properties) != recorded:
+    if _recorded_versions(table, properties) != versions_before:
         raise CommitFailedError(
-            f"Another writer has recorded a transaction of {', '.join(recorded)} since the table was opened. Nothing was "
+            f"Another writer has recorded a transaction of {', '.join(versions_before)} since the table was opened. Nothing was "
             "written. Compare transaction_version with your own before you write again."
         )
 

@@ -102,7 +102,7 @@ def _definition_form(
 
 
 def catalog_type(data_type: Any) -> Any:
-    """A type of a schemaString in the catalog's spelling."""
+    """A type of a schemaString in the catalog's spelling. The metadata of columns may have any keys, and does not change."""
     if isinstance(data_type, list):
         return [catalog_type(field) for field in data_type]
     if not isinstance(data_type, dict):

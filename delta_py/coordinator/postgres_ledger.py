@@ -79,8 +79,9 @@ class PostgresLedger(SqlLedger):
 def _hide_secrets(url: str, psycopg: Any) -> str:
     """The URL without its secrets. Raises InvalidOptionError, which shows no part of the URL, if a part of a password may be
     parsed as something else."""
-    login, at, place = url.partition("://")[2].partition("@")  # the same split as in libpq
-    if not at or "/" in login:
+    # As libpq does, the text up to the first `@` counts as user and password, unless a `/` comes before it.
+    login, at, place = url.partition("://")[2].partition("@")
+    if not at or "/" in login:  # the URL has no user and password
         place = login + at + place
     place = place.partition("?")[0]
     try:

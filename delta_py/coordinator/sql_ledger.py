@@ -367,8 +367,8 @@ def _read_newest_versions(sql: Statements, tables: Collection[str]) -> dict[str,
 
 
 def _ratify(sql: Statements, commits: Sequence[Ratified], newest: Mapping[str, int], now: int) -> int:
-    """Make all commits versions of their tables; returns the moment. newest: the versions of these tables so far; a table that is
-    not known has none. now: ms since 1970. Raises VersionTakenError.
+    """Make all commits versions of their tables; returns the moment. newest: the newest version of each of these tables before,
+    without tables that are not known. now: ms since 1970. Raises VersionTakenError.
     """
     versions = dict(newest)
     for commit in commits:

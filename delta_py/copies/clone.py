@@ -226,6 +226,7 @@ def _definition_transaction(
     """
     if old_table is None:
         return Transaction(None, store=target).set_metadata(metadata)
+    # at_ms: the time that the commit must have if it enables in-commit timestamps; None for any time.
     metadata, at_ms = on_log_of(old_table, protocol, with_marks_of(old_table.schema, metadata))
     return transaction_at(old_table, at_ms).set_metadata(metadata)
 

@@ -148,7 +148,7 @@ def _commit_restore(
     past_files = {file.key: file for file in plan_scan(past, None, None, options).scan_files()}
     restored_files = [file for key, file in past_files.items() if key not in present_files]
     removed_files = [file for key, file in present_files.items() if key not in past_files]
-    missing_paths = _missing_data_files(store, restored_files, past.version, ignore_missing_files=ignore_missing_files)
+    missing_paths = _find_missing_data_files(store, restored_files, past.version, ignore_missing_files=ignore_missing_files)
     restored_files = [file for file in restored_files if file.path not in missing_paths]
     past_files = {key: file for key, file in past_files.items() if key in present_files or file.path not in missing_paths}
     past_row_id = highest_assigned_row_id(past)
@@ -222,7 +222,7 @@ def _check_not_deleted_meanwhile(store: ObjectStore, files: Sequence[ScanFile], 
         )
 
 
-def _missing_data_files(
+def _find_missing_data_files(
     store: ObjectStore, files: Sequence[ScanFile], version: int, *, ignore_missing_files: bool
 ) -> frozenset[str]:
     """The paths of the data files that storage no longer has.

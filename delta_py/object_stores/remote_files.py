@@ -252,6 +252,7 @@ class RemoteOutput(io.RawIOBase):
         return len(piece)
 
     def close(self) -> None:
+        """Finish the upload: the object exists afterwards. After an error or `abort`, there is nothing to finish."""
         if self.closed:
             return
         try:
@@ -261,7 +262,7 @@ class RemoteOutput(io.RawIOBase):
             super().close()
 
     def abort(self) -> None:
-        """Give the upload up: nothing of it remains."""
+        """End the upload without an object, and have the store delete its parts. A failure of that request is only logged."""
         self._has_failed = True
         self._unsent_pieces = []
         for future in self._part_uploads:

@@ -67,7 +67,7 @@ class CommitTable:
         answer = self._ask(lambda: self._client.get_item(TableName=self._name, Key=key, ConsistentRead=True))
         return _entry(answer["Item"]) if answer.get("Item") else None
 
-    def newest(self) -> CommitEntry | None:
+    def find_newest(self) -> CommitEntry | None:
         """Read the newest commit: the greatest file name, because names of commits sort by version. None if the table has no
         item."""
         answer = self._ask(
@@ -217,7 +217,7 @@ class DynamoDbStore(RemoteStore):
 
     def _finish_newest_commit(self) -> None:
         """Put the newest commit to its place if its writer did not."""
-        newest = self._run_in_dynamodb("look for", self._commits.newest)
+        newest = self._run_in_dynamodb("look for", self._commits.find_newest)
         if newest is None or newest.is_complete:
             return
         try:

@@ -62,9 +62,8 @@ _UNCHECKABLE_ERRORS = (OSError, StorageError, UnsupportedOperationError)
 
 def file_faults(snapshot: Snapshot, only: pa.Array | pa.ChunkedArray | None = None, *, check_data: bool = False) -> pa.Table:
     """Find the faults of the live files of a version: FAULT_SCHEMA. only: check only the data files with these paths; None for
-    all files. check_data: read all pages of all
-    data files and compare them with their checksums. Memory: the names of all live files, and those of the store's objects; with
-    check_data also a batch of rows for each thread.
+    all files. check_data: read all pages of all data files and compare them with their checksums. Memory: the names of all live
+    files, and those of the store's objects; with check_data also a batch of rows for each thread.
     """
     files = _list_live_files(snapshot)
     files = files if only is None else files.filter(pc.is_in(files["path"], only))

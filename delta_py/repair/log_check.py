@@ -195,8 +195,9 @@ class LogCheck:
         """
         version, file = checkpoint.version, self.listing.checksums.get(checkpoint.version)
         checksum = None if file is None else read_checksum(self.store, file)
-        # fault_of_record: the checkpoint's fault by the version checksum; without a checksum, by its own content. fault_of_log:
-        # the checkpoint's fault by the log before it.
+        # fault_of_record: the checkpoint's fault by the version checksum. Without a checksum, the newest checkpoint is compared
+        # with _last_checkpoint or the log, and of an older one only its own content is checked. fault_of_log: the checkpoint's
+        # fault by the log before it. rebuilt: the version as it is loaded without this checkpoint.
         fault_of_log, rebuilt = None, None
         try:  # the clock stands still, so that no comparison has a time limit
             if checksum is not None or is_newest:

@@ -176,6 +176,7 @@ class Settlement:
         # By table id: the newest version that was certainly ratified, and why. It may be unknown which commit that version is.
         self._ratified_up_to = {table.table_id: (table.published, "it is published") for table in tables}
         self._has_changed = False
+        # First the facts that need only the files. Then the rules, whose conclusions may lead to others.
         self._reject_drafts()
         self._reject_earlier_attempts()
         for table in tables:
@@ -252,8 +253,9 @@ class Settlement:
                 self._decide(commit, Standing.REJECTED, "it is the draft of a transaction over tables")
 
     def _reject_earlier_attempts(self) -> None:
-        """Reject earlier attempts of transactions over several tables. A single commit may be tried at an earlier version than
-        before, if another one that was to precede it in one call of the ledger has failed.
+        """Reject earlier attempts of transactions over several tables: each attempt has later versions than the one before. For
+        other commits this is not so: a commit may be tried again at an earlier version, if a commit that was to precede it in
+        the same call of the ledger has failed.
         """
         for commit in self.unknown():
             if commit.group is not None and any(group.is_later_than(commit.group) for group in self._groups):

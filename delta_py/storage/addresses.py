@@ -124,18 +124,18 @@ def root_pattern(root: str) -> str:
     return rf"^(?:{schemes})://{_literal(place)}/+"
 
 
-def is_same_place(root: str, other: str) -> bool:
+def is_same_place(root: str, other_root: str) -> bool:
     """Whether the roots of two tables, which may be spelled differently, are the same place. If only one of them names its Azure
     account, the accounts count as equal. Raises InvalidOptionError as address_of."""
-    return is_within(root, other) and is_within(other, root)
+    return is_within(root, other_root) and is_within(other_root, root)
 
 
-def is_within(root: str, other: str) -> bool:
-    """Whether `root` lies below `other`, or is the same place in the sense of is_same_place. `s3://b/t/u` is within `s3://b/t`.
-    For local paths, links are followed first. Raises InvalidOptionError as address_of."""
-    if kind_of(root) is None or kind_of(other) is None:
-        return kind_of(root) is kind_of(other) and _is_or_lies_below(os.path.realpath(root), os.path.realpath(other))
-    address, other_address = address_of(root), address_of(other)
+def is_within(root: str, other_root: str) -> bool:
+    """Whether `root` lies below `other_root`, or is the same place in the sense of is_same_place. `s3://b/t/u` is within
+    `s3://b/t`. For local paths, links are followed first. Raises InvalidOptionError as address_of."""
+    if kind_of(root) is None or kind_of(other_root) is None:  # one is on this machine: the other one must be, too
+        return kind_of(root) is kind_of(other_root) and _is_or_lies_below(os.path.realpath(root), os.path.realpath(other_root))
+    address, other_address = address_of(root), address_of(other_root)
     is_same_account = address.account == other_address.account or not (address.account and other_address.account)
     return (
         is_same_account
@@ -149,14 +149,14 @@ def _is_or_lies_below(path: str, ancestor: str) -> bool:
     return f"{path}/".startswith(f"{ancestor}/" if ancestor.strip("/") else "")
 
 
-def in_reach(root: str, other: str) -> bool:
+def can_reach(root: str, other_root: str) -> bool:
     """Whether another table is in the same storage as this one: in directories of this machine, or in the same account of the
     same kind of store, so that credentials go to no other server."""
     kind = kind_of(root)
-    if kind is None or kind_of(other) != kind:
-        return kind is None and other.startswith("/")
+    if kind is None or kind_of(other_root) != kind:
+        return kind is None and other_root.startswith("/")
     try:
-        return address_of(other).service == address_of(root).service
+        return address_of(other_root).service == address_of(root).service
     except InvalidOptionError:
         return False
 

@@ -201,8 +201,8 @@ class TableAccess:
         self._renew_at_ms = 2**63 if credential.expires_ms is None else now_ms + max(life_ms // 2, life_ms - _RENEWED_BEFORE_MS)
 
     def _request_credentials(self, location: str) -> tuple[VendedCredential, ...]:
-        """Credentials for reading and writing, or only for reading if the user may not write."""
-        # A table that is not yet created has no credentials by its name.
+        """Request credentials for reading and writing, or only for reading if the user may not write. location: the table's."""
+        # The catalog does not know a new table by its name yet, so another request gives the credentials for its location.
         new_table_request = self._new_table_requests.get(location)
         if new_table_request is not None:
             try:
@@ -252,7 +252,8 @@ def _unpickle_access(
     credential: VendedCredential | None,
     new_table_requests: Mapping[str, tuple[str, dict[str, str]]],
 ) -> TableAccess:
-    """Unpickles an access: the one of this process, with what the pickled one knew."""
+    """Unpickles an access: returns the access of this process, which takes over the pickled credential if that is valid for
+    longer, and the pickled requests for new tables."""
     access = table_access(name, options)
     access._take_over(credential, new_table_requests)
     return access

@@ -137,6 +137,7 @@ def newest_version_before(snapshot: Snapshot, cutoff_ms: int) -> int | None:
     Raises CorruptTableError.
     """
     commits = [commit for commit in list_commits(snapshot.store) if commit.version <= snapshot.version]
+    # If all commits are too late, this is the first one.
     newest = newest_commit_at(snapshot.store, commits, cutoff_ms - 1, snapshot.config)
     return newest.version if newest.timestamp_ms < cutoff_ms else None
 

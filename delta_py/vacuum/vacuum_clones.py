@@ -30,7 +30,7 @@ from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.intervals import DELETED_FILE_RETENTION, retention_ms
 from delta_py.protocol.paths import are_plain
 from delta_py.snapshot import Snapshot
-from delta_py.storage.addresses import in_reach, root_pattern
+from delta_py.storage.addresses import can_reach, root_pattern
 from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.vacuum.quarantine import are_quarantined, original_paths
 from delta_py.vacuum.vacuum_candidates import removed_since
@@ -173,7 +173,7 @@ class _CloneReader:
         if self._note_count > _MOST_NOTES or depth > _MOST_DEPTH:
             return UnreadableNote(info.path, info.modification_time_ms, "there are too many notes to read them all")
         note = read_note(note_store, info)
-        if isinstance(note, CloneNote) and not in_reach(self._store.root, note.clone):
+        if isinstance(note, CloneNote) and not can_reach(self._store.root, note.clone):
             return UnreadableNote(info.path, info.modification_time_ms, "it names a place where VACUUM does not look")
         return note
 

@@ -157,11 +157,12 @@ def are_linked(store: ObjectStore, paths: Paths) -> pa.Array:
     """
     if store.is_remote or not len(paths):  # no remote store has links
         return pa.repeat(False, len(paths))
-    places = [place for place in linked_places(store.root) if is_text(place.place)]
-    is_linked = PathSet([pa.array([place.place for place in places], pa.string())]).contains(paths)
-    for directory in (place for place in places if place.is_directory):
-        # The place of the root is the empty text, and every path begins with that.
-        is_below = pc.starts_with(paths, directory.place and f"{directory.place}/")
+    targets = [target for target in linked_places(store.root) if is_text(target.place)]
+    is_linked = PathSet([pa.array([target.place for target in targets], pa.string())]).contains(paths)
+    for directory in (target for target in targets if target.is_directory):
+        # The root's place is the empty text: every path lies below it.
+        prefix = f"{directory.place}/" if directory.place else ""
+        is_below = pc.starts_with(paths, prefix)
         if pc.any(is_below).as_py():
             _log.warning("%s: what is in %r stays, because %r leads there", store.root, directory.place or ".", directory.link)
         is_linked = pc.or_(is_linked, is_below)

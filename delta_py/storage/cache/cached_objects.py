@@ -197,9 +197,11 @@ class _BlockFile(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
+        """The next `size` bytes, fewer at the end of the file; None or -1: all that remain."""
         remaining_bytes = max(0, self._info.size_bytes - self._position)
         length = remaining_bytes if size is None or size < 0 else min(size, remaining_bytes)
-        first, end = self._position // _BLOCK_BYTES, -(-(self._position + length) // _BLOCK_BYTES)  # numbers of blocks
+        # The numbers of the first block and of the block after the last one (rounded up).
+        first, end = self._position // _BLOCK_BYTES, -(-(self._position + length) // _BLOCK_BYTES)
         start = self._position - first * _BLOCK_BYTES  # in the first block
         self._position += length
         return b"".join(self._read_blocks(first, end))[start : start + length] if length else b""
