@@ -56,7 +56,8 @@ def _as_datafusion(table: pa.Table, schemas: list[pa.Schema]) -> pa.Table:
     table_fields = {field.name: field for schema in reversed(schemas) for field in schema}
     fields = []
     for field, column in zip(table.schema, table.columns, strict=True):
-        table_field, column_type = table_fields.get(field.name, field), _in_utc(field.type)
+        table_field = table_fields.get(field.name, field)
+        column_type = _in_utc(field.type)
         is_same = table_field.type == column_type
         is_nullable = table_field.nullable or not is_same or column.null_count > 0
         fields.append(pa.field(field.name, view_type(column_type), is_nullable, table_field.metadata if is_same else None))

@@ -160,7 +160,8 @@ class DynamoDbItems:
             # DynamoDB accepts no empty text in a key; a blank comes before all texts that are used here.
             values |= {":low": {"S": between[0] or " "}, ":high": {"S": between[1]}}
         if begins is not None:
-            condition, values = f"{condition} AND begins_with({RANGE}, :begins)", values | {":begins": {"S": begins}}
+            condition = f"{condition} AND begins_with({RANGE}, :begins)"
+            values = values | {":begins": {"S": begins}}
         request: Item = {
             "TableName": self._name,
             "KeyConditionExpression": condition,

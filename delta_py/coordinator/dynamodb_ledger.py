@@ -260,7 +260,8 @@ class DynamoDbLedger(DynamoDbTransactions):
             names = [*commits_by_table, *(table for table in expected_versions if table not in commits_by_table)]
             keys = [LEDGER, transaction_key(transaction or ""), token_key(token or ""), *(("tables", name) for name in names)]
             ledger_item, transaction_item, token_item, *items_of_tables = self.items.get(*keys)
-            ledger, table_items = self._require_ledger(ledger_item), dict(zip(names, items_of_tables, strict=True))
+            ledger = self._require_ledger(ledger_item)
+            table_items = dict(zip(names, items_of_tables, strict=True))
             earlier_moment = self._moment_of_call(call, transaction_item, token_item, commits_by_table, table_items)
             if earlier_moment is not None:
                 moment = earlier_moment

@@ -199,7 +199,8 @@ def replace_files(
     changes are unknown.
     Protocol: Add File and Remove File.
     """
-    new_by_key, old_by_key = {add.key: add for add in adds}, {file.key: file for file in old_files}
+    new_by_key = {add.key: add for add in adds}
+    old_by_key = {file.key: file for file in old_files}
     added_files = [add for key, add in new_by_key.items() if key not in old_by_key]
     removed_files = [file for key, file in old_by_key.items() if key not in new_by_key]
     renumbered_files = renumbered(new_by_key, old_by_key, transaction.config, source.last_row_id)

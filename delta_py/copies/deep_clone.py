@@ -209,9 +209,11 @@ class DeepClone:
         """Commit the clone, whose copies exist; returns its version and the metrics of the commit."""
         source = CloneSource.of_table(self.source)
         transaction = clone_transaction(source, self.target, self.replaced_table, self.properties)
-        adds, old_files = [add for _, add in self._files_with_copies()], scan_replaced_files(transaction, self.replaced_table)
+        adds = [add for _, add in self._files_with_copies()]
+        old_files = scan_replaced_files(transaction, self.replaced_table)
         added_files, removed_files = replace_files(transaction, source, adds, old_files)
-        paths_before, paths_after = {file.path for file in old_files}, {add.path for add in added_files}
+        paths_before = {file.path for file in old_files}
+        paths_after = {add.path for add in added_files}
         # A file whose deletion vector has changed counts as new and as removed, but its data file was not copied.
         copied_files = [add for add in added_files if add.path not in paths_before]
         dropped_files = [file for file in removed_files if file.path not in paths_after]

@@ -188,7 +188,8 @@ class GcsClient:
     def send(self, where: str, method: str, url: str, headers: Mapping[str, str] | None = None, data: bytes = b"") -> Any:
         """Send a request that the SDK has no method for, with the SDK's credentials."""
         timeout = self._settings["timeout"]
-        session, all_headers = self._client._http, {"Content-Length": str(len(data)), **(headers or {})}
+        session = self._client._http
+        all_headers = {"Content-Length": str(len(data)), **(headers or {})}
         # No redirects: status 308 is a redirect for `requests`, and here it says that an upload is incomplete.
         answer = self._ask(
             where, lambda: session.request(method, url, data=data, headers=all_headers, timeout=timeout, allow_redirects=False)

@@ -182,7 +182,8 @@ class LogCheck:
         for checkpoint in reversed(self.listing.checkpoints):
             yield from self._check_checkpoint(checkpoint, is_newest=checkpoint is newest)
         for version, part_count, count in self.listing.incomplete:
-            path, can_repair = f"{LOG_DIRECTORY}/{version:020d}.checkpoint", self._rebuild_if_possible(version) is not None
+            path = f"{LOG_DIRECTORY}/{version:020d}.checkpoint"
+            can_repair = self._rebuild_if_possible(version) is not None
             if can_repair:
                 self.incomplete_versions.append(version)
             why = f"it has {part_count} of {count} parts; {_CAN_BE_REBUILT if can_repair else _ONLY_COPY}"
@@ -193,7 +194,8 @@ class LogCheck:
         log before it even if its checksum agrees with it. Two of checkpoint, checksum and log must agree to prove the third
         wrong.
         """
-        version, file = checkpoint.version, self.listing.checksums.get(checkpoint.version)
+        version = checkpoint.version
+        file = self.listing.checksums.get(checkpoint.version)
         checksum = None if file is None else read_checksum(self.store, file)
         # fault_of_record: the checkpoint's fault by the version checksum. Without a checksum, the newest checkpoint is compared
         # with _last_checkpoint or the log, and of an older one only its own content is checked. fault_of_log: the checkpoint's
@@ -235,7 +237,8 @@ class LogCheck:
     def _record_broken_checkpoint(self, checkpoint: Checkpoint, why: str, *, can_repair: bool) -> dict[str, Any]:
         """Note a faulty checkpoint for the repair, and return its fault. can_repair: whether the checkpoint is proven wrong. A
         checkpoint without which its version cannot be rebuilt is never repaired: it may be the only copy."""
-        path, size = checkpoint.files[0].path, sum(file.size_bytes for file in checkpoint.files)
+        path = checkpoint.files[0].path
+        size = sum(file.size_bytes for file in checkpoint.files)
         if can_repair and self._rebuild_if_possible(checkpoint.version, checkpoint) is not None:
             self.broken_checkpoints.append(checkpoint)
             return _fault_row(CHECKPOINT, path, checkpoint.version, f"{why}; {_CAN_BE_REBUILT}", can_repair=True, size=size)
@@ -262,7 +265,9 @@ class LogCheck:
         except StorageError as error:
             yield _fault_row(LAST_CHECKPOINT, LAST_CHECKPOINT_PATH, None, f"it cannot be read: {error.message}")
             return
-        hint, why, remedy = read_last_checkpoint(self.store), None, "a repair rewrites it"
+        hint = read_last_checkpoint(self.store)
+        why = None
+        remedy = "a repair rewrites it"
         versions = {checkpoint.version for checkpoint in self.listing.checkpoints if checkpoint not in self.broken_checkpoints}
         if hint is None:
             why = "it is damaged"

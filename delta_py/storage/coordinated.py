@@ -204,7 +204,9 @@ class CoordinatedStore:
 
     def _read_commit(self, path: str, read: Callable[[str], T]) -> T:
         """Read the staged commit, or the published one if it was moved there in the meantime."""
-        staged_path, name, base = self._staged_path(path), commit_name(path), None if self._tail is None else self._tail.base
+        staged_path = self._staged_path(path)
+        name = commit_name(path)
+        base = None if self._tail is None else self._tail.base
         if staged_path is not None:
             try:
                 return read(staged_path)
@@ -358,7 +360,8 @@ class CoordinatedStore:
 
     def _publish_commit(self, commit: Ratified) -> None:
         """Put a ratified commit to its place in the log, unless it is there already."""
-        staged_path, place = f"{STAGED_DIRECTORY}/{commit.name}", f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}"
+        staged_path = f"{STAGED_DIRECTORY}/{commit.name}"
+        place = f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}"
         try:
             if not self._file_store.link(staged_path, place):
                 self._file_store.put_if_absent(place, self._file_store.read(staged_path))
@@ -467,7 +470,8 @@ def _merge_listings(
     For a commit that is in both lists, the ledger's entry is used. Nothing newer than the version `newest` is listed. base: in a
     transaction, files of other writers that are newer than this are hidden: their versions are not the transaction's.
     """
-    ratified_paths, last_visible = {info.path for info in staged_infos}, newest if base is None else base
+    ratified_paths = {info.path for info in staged_infos}
+    last_visible = newest if base is None else base
     visible_infos = (
         info for info in listed_infos if info.path not in ratified_paths and _newest_covered_version(info) <= last_visible
     )

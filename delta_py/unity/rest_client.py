@@ -147,7 +147,8 @@ class RestClient:
         # Secrets are removed before the texts are cut, so that no part of a token remains.
         kind, message = map(self._without_secrets, _parse_error(answer.data or b""))
         # shown puts the text into quotes, which are removed here.
-        kind, message = kind[:_LONGEST_KIND], shown(message or self._without_secrets(answer.reason))[1:-1]
+        kind = kind[:_LONGEST_KIND]
+        message = shown(message or self._without_secrets(answer.reason))[1:-1]
         if status == 404 and (kind.startswith(("NoSuch", "NotFound")) or kind.endswith("NOT_FOUND")):
             raise CatalogObjectNotFoundError(
                 f"The Unity Catalog server {self.server} does not know what was named: {message}. Names are case-sensitive. "

@@ -61,7 +61,8 @@ def named_parts(url: str, options: Mapping[str, str]) -> tuple[str, tuple[str, .
     """The server of a URL, and the parts of the name in it, which may be that of a catalog or of a schema. Raises as table_of."""
     scheme, _, after_scheme = url.partition("://")
     if scheme.lower() == "uc":
-        server, name = options.get(URI_OPTION) or os.environ.get(HOST_VARIABLE, ""), after_scheme
+        server = options.get(URI_OPTION) or os.environ.get(HOST_VARIABLE, "")
+        name = after_scheme
         if not server:
             raise _no_table_name_error(
                 url,

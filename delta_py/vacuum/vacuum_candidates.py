@@ -197,7 +197,8 @@ def removed_since(store: ObjectStore, version: int, newest: int) -> Iterator[pa.
     """The files that the commits after a version up to the newest one removed, and their change data: a lease of the version
     retains them. TOMBSTONE_SCHEMA. Raises CorruptTableError, LogFileNotFoundError for a commit that is gone.
     """
-    listing, reader = list_log(store, version + 1, newest), CommitReader(store, uses_cache=False)
+    listing = list_log(store, version + 1, newest)
+    reader = CommitReader(store, uses_cache=False)
     for number in range(version + 1, newest + 1):
         if number not in listing.commits:
             raise LogFileNotFoundError(
