@@ -20,7 +20,7 @@ WAIT_SECONDS = 5.0
 """After this time a writer continues without its turn: the process that has the turn may be stopped."""
 
 _PAUSE_SECONDS = 60.0  # how long no writer waits for turns at the table after that
-_FIRST_NAP_SECONDS, _LONGEST_NAP_SECONDS = 0.0005, 0.004
+_FIRST_NAP_SECONDS, _LONGEST_NAP_SECONDS = 0.0005, 0.004  # waits between two attempts to get a lock
 
 
 class FileTurns:

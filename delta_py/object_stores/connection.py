@@ -27,7 +27,7 @@ from delta_py.storage.store_options import StorageOptions
 T = TypeVar("T")
 U = TypeVar("U")
 
-_MAX_REQUESTS = 32
+_MAX_REQUESTS = 32  # requests of one connection at the same time, unless storage.max_requests says otherwise
 # For each kind of store: the package of its SDK, and pydelta's extra that installs it.
 _EXTRAS = {"s3": ("boto3", "s3"), "gs": ("google-cloud-storage", "gcs"), "az": ("azure-storage-blob", "azure")}
 

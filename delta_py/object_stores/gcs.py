@@ -31,10 +31,10 @@ from delta_py.storage.store_options import StorageOptions
 
 T = TypeVar("T")
 
-_TIMEOUT_SECONDS = 30.0
-_CONNECT_SECONDS = 10.0
+_TIMEOUT_SECONDS = 30.0  # the wait for data, unless storage.request_timeout says otherwise
+_CONNECT_SECONDS = 10.0  # at most, also if the timeout is longer
 _PAGE = 1000  # objects in one answer to a listing
-_CONNECTIONS = 64
+_CONNECTIONS = 64  # that stay open for later requests
 _PART_UNIT = 256 * 1024  # each part of an upload is a multiple of it
 _INCOMPLETE, _CANCELLED = 308, 499  # statuses of an unfinished upload, and of a cancelled one
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
@@ -86,12 +86,16 @@ class GcsClient:
         """The bytes from `start`: `length` of them, or all up to the end. Fewer at the end of the object, and none after it."""
         blob = self._blob(container, key)
         if start == 0 and length is None:
-            return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**self._settings)), is_for_object=True)
+            return self._send_request(
+                f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**self._settings)), is_for_object=True
+            )
         end = None if length is None else start + length - 1
         try:
             # The store's checksums are of whole objects, so a part cannot be checked.
             range_arguments = {"start": start, "end": end, "checksum": None, **self._settings}
-            return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**range_arguments)), is_for_object=True)
+            return self._send_request(
+                f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**range_arguments)), is_for_object=True
+            )
         except BeyondTheEnd:
             return b""
 
@@ -106,14 +110,14 @@ class GcsClient:
             return sink.count
 
         try:
-            return self._ask(f"{container}/{key}", fill, is_for_object=True)
+            return self._send_request(f"{container}/{key}", fill, is_for_object=True)
         except BeyondTheEnd:
             return 0
 
     def size(self, container: str, key: str) -> int:
         """The object's size in bytes."""
         blob = self._blob(container, key)
-        self._ask(f"{container}/{key}", lambda: blob.reload(**self._settings), is_for_object=True)
+        self._send_request(f"{container}/{key}", lambda: blob.reload(**self._settings), is_for_object=True)
         return int(blob.size)
 
     def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
@@ -131,19 +135,19 @@ class GcsClient:
                 **self._settings,
             )
             page = next(listing.pages, ())
-            return ListedPage([_info(blob) for blob in page if not blob.name.endswith("/")], listing.next_page_token)
+            return ListedPage([_object_info(blob) for blob in page if not blob.name.endswith("/")], listing.next_page_token)
 
-        return self._ask(f"{container}/{prefix}", request_page)
+        return self._send_request(f"{container}/{prefix}", request_page)
 
     # ------------------------------------------------------------ writing
 
     def put(self, container: str, key: str, data: bytes) -> None:
-        self._ask(f"{container}/{key}", lambda: self._blob(container, key).upload_from_string(data, **self._settings))
+        self._send_request(f"{container}/{key}", lambda: self._blob(container, key).upload_from_string(data, **self._settings))
 
     def put_new(self, container: str, key: str, data: bytes) -> None:
         """Write an object if there is none of that key: of two callers only one succeeds."""
         blob = self._blob(container, key)
-        self._ask(f"{container}/{key}", lambda: blob.upload_from_string(data, if_generation_match=0, **self._settings))
+        self._send_request(f"{container}/{key}", lambda: blob.upload_from_string(data, if_generation_match=0, **self._settings))
 
     @property
     def copies_up_to(self) -> int:
@@ -154,7 +158,7 @@ class GcsClient:
         source_blob, blob = self._blob(container, key), self._blob(to_container, to_key)
         token: str | None = None
         while True:  # a large object needs several requests
-            token, _, _ = self._ask(
+            token, _, _ = self._send_request(
                 f"{to_container}/{to_key}",
                 lambda token=token: blob.rewrite(source_blob, token=token, **self._settings),  # type: ignore[misc]
                 is_for_object=True,
@@ -164,7 +168,9 @@ class GcsClient:
 
     def delete(self, container: str, key: str) -> None:
         try:
-            self._ask(f"{container}/{key}", lambda: self._blob(container, key).delete(**self._settings), is_for_object=True)
+            self._send_request(
+                f"{container}/{key}", lambda: self._blob(container, key).delete(**self._settings), is_for_object=True
+            )
         except FileNotFoundError:
             return
 
@@ -191,14 +197,14 @@ class GcsClient:
         session = self._client._http
         all_headers = {"Content-Length": str(len(data)), **(headers or {})}
         # No redirects: status 308 is a redirect for `requests`, and here it says that an upload is incomplete.
-        answer = self._ask(
+        answer = self._send_request(
             where, lambda: session.request(method, url, data=data, headers=all_headers, timeout=timeout, allow_redirects=False)
         )
         if answer.status_code not in (200, 201, 204, _INCOMPLETE, _CANCELLED):
             raise self._status_error(where, answer.status_code, OSError(f"{answer.status_code} {answer.text[:200]}"))
         return answer
 
-    def _ask(self, where: str, request: Callable[[], T], *, is_for_object: bool = False) -> T:
+    def _send_request(self, where: str, request: Callable[[], T], *, is_for_object: bool = False) -> T:
         """Send a request; the SDK's errors become those of ObjectClient. where: the object or bucket, for messages.
         is_for_object: the request needs an existing object, so status 404 raises FileNotFoundError; otherwise only the bucket can
         be missing, which is a StorageError."""
@@ -282,7 +288,7 @@ class _Filler:
         return len(data)  # as if all bytes had been written, so that the SDK goes on
 
 
-def _info(blob: Any) -> ObjectInfo:
+def _object_info(blob: Any) -> ObjectInfo:
     # The generation changes with each write of the object, so it serves as ETag.
     return ObjectInfo(blob.name, int(blob.size), int(blob.updated.timestamp() * 1000), str(blob.generation))
 
@@ -327,17 +333,17 @@ class _ResumableUpload:
         """Send the bytes of the object that follow the first `_sent_bytes` ones. total: the object's size in bytes if `content`
         is the end of the object, otherwise None."""
         # If it is not known whether an earlier request was carried out, ask the store how much it has.
-        stored_bytes: int | None = self._put(b"", self._sent_bytes, total) if self._is_in_doubt else self._sent_bytes
+        stored_bytes: int | None = self._send_range(b"", self._sent_bytes, total) if self._is_in_doubt else self._sent_bytes
         # The store may take less than it was sent. With a total, the loop ends when the object is complete, and
         # `stored_bytes` is None.
         while stored_bytes is not None and (total is not None or stored_bytes < self._sent_bytes + len(content)):
             self._is_in_doubt = True
-            stored_bytes = self._put(content[stored_bytes - self._sent_bytes :], stored_bytes, total)
+            stored_bytes = self._send_range(content[stored_bytes - self._sent_bytes :], stored_bytes, total)
             self._is_in_doubt = False
         self._is_in_doubt = False
         self._sent_bytes += len(content)
 
-    def _put(self, data: bytes, start: int, total: int | None) -> int | None:
+    def _send_range(self, data: bytes, start: int, total: int | None) -> int | None:
         """Send data that begins at the position `start` of the object. Returns how many bytes of the object are stored then; None
         once the object is complete. If `data` is empty, the request only asks how many bytes are stored. total: as in _send."""
         span = f"{start}-{start + len(data) - 1}" if data else "*"

@@ -22,10 +22,10 @@ _log = logging.getLogger("delta_py")
 _TAIL_BYTES = 64 * 1024
 # The shortest request for a read that was not announced: small reads are mostly followed by reads of the next bytes.
 _READ_AHEAD_BYTES = 64 * 1024
-_PART_BYTES = 8 * 1024 * 1024
+_PART_BYTES = 8 * 1024 * 1024  # the length of the first parts of an upload
 # Stores accept at most 10,000 parts of an object: after this many parts, the part length doubles.
 _PARTS_PER_LENGTH = 1000
-_MAX_PARTS_IN_FLIGHT = 4
+_MAX_PARTS_IN_FLIGHT = 4  # parts of one upload that are sent at the same time
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from delta_py.storage.store_options import StorageOptions
 
 _log = logging.getLogger("delta_py")
 
-_EXPIRES_AFTER_SECONDS = 24 * 3600
+_EXPIRES_AFTER_SECONDS = 24 * 3600  # after this time DynamoDB may delete the item of a completed commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +64,13 @@ class CommitTable:
     def find(self, file_name: str) -> CommitEntry | None:
         """Read the item of a commit; None if there is none. file_name: of the commit in the log."""
         key = {"tablePath": {"S": self._table_path}, "fileName": {"S": file_name}}
-        answer = self._ask(lambda: self._client.get_item(TableName=self._name, Key=key, ConsistentRead=True))
-        return _entry(answer["Item"]) if answer.get("Item") else None
+        answer = self._send_request(lambda: self._client.get_item(TableName=self._name, Key=key, ConsistentRead=True))
+        return _parse_item(answer["Item"]) if answer.get("Item") else None
 
     def find_newest(self) -> CommitEntry | None:
         """Read the newest commit: the greatest file name, because names of commits sort by version. None if the table has no
         item."""
-        answer = self._ask(
+        answer = self._send_request(
             lambda: self._client.query(
                 TableName=self._name,
                 KeyConditionExpression="tablePath = :path",
@@ -80,18 +80,18 @@ class CommitTable:
                 Limit=1,
             )
         )
-        return _entry(answer["Items"][0]) if answer["Items"] else None
+        return _parse_item(answer["Items"][0]) if answer["Items"] else None
 
     def add(self, entry: CommitEntry) -> None:
         """Add the item of a new commit. Raises FileExistsError if an item with this key exists."""
         item, condition = self._item(entry), "attribute_not_exists(fileName)"
-        self._ask(lambda: self._client.put_item(TableName=self._name, Item=item, ConditionExpression=condition))
+        self._send_request(lambda: self._client.put_item(TableName=self._name, Item=item, ConditionExpression=condition))
 
     def complete(self, entry: CommitEntry) -> None:
         """Mark the item as complete. DynamoDB may delete it after its expireTime."""
         expires = {"expireTime": {"N": str(int(time.time()) + _EXPIRES_AFTER_SECONDS)}}
         item = {**self._item(replace(entry, is_complete=True)), **expires}
-        self._ask(lambda: self._client.put_item(TableName=self._name, Item=item))
+        self._send_request(lambda: self._client.put_item(TableName=self._name, Item=item))
 
     def _item(self, entry: CommitEntry) -> dict[str, Any]:
         """The entry as DynamoDB's attributes, each with its type: S is a text."""
@@ -102,11 +102,11 @@ class CommitTable:
             "complete": {"S": "true" if entry.is_complete else "false"},
         }
 
-    def _ask(self, request: Any) -> Any:
+    def _send_request(self, request: Any) -> Any:
         return call_aws(f"the DynamoDB table {self._name}", self._access, request)
 
 
-def _entry(item: dict[str, Any]) -> CommitEntry:
+def _parse_item(item: dict[str, Any]) -> CommitEntry:
     is_complete = item["complete"]["S"].lower() == "true"
     return CommitEntry(file_name=item["fileName"]["S"], temp_path=item["tempPath"]["S"], is_complete=is_complete)
 

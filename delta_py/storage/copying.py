@@ -16,7 +16,7 @@ import pyarrow as pa
 from delta_py.storage.arrow_files import discard, expect_ranges
 from delta_py.storage.store import ObjectStore
 
-_CHUNK_BYTES = 8 * 1024 * 1024
+_CHUNK_BYTES = 8 * 1024 * 1024  # read and written at a time
 
 
 class OtherSizeError(OSError):

@@ -20,7 +20,7 @@ from delta_py.storage.store import ObjectStore
 _log = logging.getLogger("delta_py")
 
 _THREADS = 16
-_BATCH_FILES = 1_000
+_BATCH_FILES = 1_000  # files that wait in the pool at a time
 _MAX_LOGGED = 5  # failed files that are logged
 
 

@@ -24,7 +24,7 @@ from delta_py.remote_requests import NotAnswered
 from delta_py.unity.server_urls import is_local
 
 _CHUNK_BYTES = 1 << 16
-_MOST_IDLE_CONNECTIONS, _LONGEST_IDLE_SECONDS = 8, 30.0
+_MOST_IDLE_CONNECTIONS, _LONGEST_IDLE_SECONDS = 8, 30.0  # connections that wait for a next request, and for how long
 
 
 @dataclass(frozen=True, slots=True)

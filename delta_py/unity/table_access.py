@@ -41,9 +41,9 @@ from delta_py.unity.server_urls import CatalogTableName
 
 _log = logging.getLogger("delta_py")
 
-_RENEWED_BEFORE_MS = 5 * 60_000
+_RENEWED_BEFORE_MS = 5 * 60_000  # how long before their end credentials are renewed
 _FORBIDDEN, _THROTTLED = 403, 429
-_STAGING_ATTEMPTS = 3
+_STAGING_ATTEMPTS = 3  # requests for the place of a new table
 _BACKOFF = Backoff(first_seconds=0.1, longest_seconds=5.0)
 
 _cache_lock = threading.Lock()

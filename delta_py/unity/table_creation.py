@@ -20,7 +20,7 @@ from delta_py.unity.catalog_errors import (
 )
 from delta_py.unity.table_access import TableAccess
 
-_ATTEMPTS = 10
+_ATTEMPTS = 10  # with the waits of _BACKOFF between them
 _BACKOFF = Backoff(first_seconds=0.1, longest_seconds=5.0)
 _THROTTLED = 429
 _EXISTS = "AlreadyExistsException"

@@ -111,7 +111,7 @@ class CachedObjects:
         except (pa.ArrowException, OSError):  # pyarrow raises the same error again when it opens the file itself
             return None
         if cached_footer is None and footer is not None:
-            self._put(name, footer)
+            self._write_entry(name, footer)
         return metadata
 
     def find_part(self, info: ObjectInfo, start: int, length: int) -> bytes | None:
@@ -122,9 +122,9 @@ class CachedObjects:
 
     def put_part(self, info: ObjectInfo, start: int, data: bytes) -> None:
         """Put a part of an object into the cache. data: the bytes from `start`."""
-        self._put(self._name(info, start, len(data)), data)
+        self._write_entry(self._name(info, start, len(data)), data)
 
-    def _put(self, name: str, data: bytes) -> None:
+    def _write_entry(self, name: str, data: bytes) -> None:
         """Write an entry, unless the disk has refused an earlier one."""
         assert self._disk is not None
         if self._can_write_entries:
@@ -217,12 +217,12 @@ class _BlockFile(io.RawIOBase):
         }
         missing_numbers = [number for number in sorted(blocks) if self._find_block(number) is None]
         with ThreadPoolExecutor(_REQUESTS, "delta_py-store") as pool:
-            list(pool.map(lambda run: self._fetch_blocks(run[0], run[-1] + 1), _runs(missing_numbers)))
+            list(pool.map(lambda run: self._fetch_blocks(run[0], run[-1] + 1), _consecutive_runs(missing_numbers)))
 
     def _read_blocks(self, first: int, end: int) -> list[bytes]:
         """The blocks from the number `first` to `end` (exclusive), from the cache or else from the store."""
         blocks = {number: block for number in range(first, end) if (block := self._find_block(number)) is not None}
-        for run in _runs([number for number in range(first, end) if number not in blocks]):
+        for run in _consecutive_runs([number for number in range(first, end) if number not in blocks]):
             fetched_blocks = self._fetch_blocks(run[0], run[-1] + 1)
             if fetched_blocks is None:
                 raise OSError(f"{self._info.path} has not the {self._info.size_bytes} bytes that were listed: it was replaced.")
@@ -248,7 +248,7 @@ class _BlockFile(io.RawIOBase):
         return blocks
 
 
-def _runs(numbers: Sequence[int]) -> Iterator[list[int]]:
+def _consecutive_runs(numbers: Sequence[int]) -> Iterator[list[int]]:
     """Runs of consecutive numbers, each as long as one request may be. numbers: ascending."""
     run: list[int] = []
     for number in numbers:

@@ -52,7 +52,7 @@ _log = logging.getLogger("delta_py")
 
 _FORMAT_VERSION = b"2"  # a part of the entries' names, so entries of another format are never found
 _DEFAULT_MB = 1024
-_BLOCK_BYTES = 4096
+_BLOCK_BYTES = 4096  # the disk's unit, for the size that a file takes
 _CHECKSUM_BYTES = 4
 # A finished entry, or the temporary name of a new one: the process's id and random digits.
 _ENTRY_NAME = re.compile(r"[0-9a-f]{64}\.(?:stats|object)|[0-9]+-[0-9a-f]{16}\.new")
@@ -164,7 +164,7 @@ class DiskCache:
     def trim(self) -> None:
         """Delete the least recently used entries until a quarter is free, and unfinished files of processes that died. Raises
         OSError."""
-        entries = sorted(self._entries())  # the least recently used ones first
+        entries = sorted(self._list_entries())  # the least recently used ones first
         total = sum(size for _, size, _ in entries)
         for used_seconds, size, name in entries:
             if name.endswith(".new"):
@@ -177,7 +177,7 @@ class DiskCache:
                 os.unlink(name, dir_fd=self.descriptor)
             total -= size
 
-    def _entries(self) -> Iterator[tuple[float, int, str]]:
+    def _list_entries(self) -> Iterator[tuple[float, int, str]]:
         """(time of the last use in seconds since 1970, size on the disk in bytes, name) of each file of the cache."""
         with os.scandir(self.descriptor) as entries:
             for entry in filter(lambda file: _ENTRY_NAME.fullmatch(file.name), entries):

@@ -25,7 +25,7 @@ from collections import deque
 from types import TracebackType
 from typing import Self
 
-_MODE = 0o700
+_MODE = 0o700  # of directories that are created here
 _MOST_LINKS = 40  # links in one path, as in Linux
 _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 _OPEN_FLAGS = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
