@@ -90,7 +90,7 @@ class CoordinatedModel:
         self._run: _Run
         monkeypatch.setattr(committer, "threading", SimpleNamespace(Lock=lambda: Turns(self._run.schedule)))
         monkeypatch.setattr(committer, "_committer_of", self._committer_of)
-        monkeypatch.setattr(publication, "later", self._publish_later)
+        monkeypatch.setattr(publication, "publish_later", self._publish_later)
         monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda *_, **__: 0.0)
 
     def _create(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[TableConfig, str, bytes]:

@@ -79,7 +79,7 @@ def test_commits_are_published_together_in_the_background(
 
 def test_each_commit_asks_the_ledger_twice(path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     publication.finish()
-    monkeypatch.setattr(publication, "later", lambda store: None)
+    monkeypatch.setattr(publication, "publish_later", lambda store: None)
     calls: list[str] = []
     ledger = open_ledger(url)
 
