@@ -267,7 +267,7 @@ class DynamoDbLedger(DynamoDbTransactions):
                 moment = earlier_moment
                 break
             if transaction is not None:
-                require_open(transaction, transaction_item)
+                require_open(transaction, transaction_item)  # raises if the transaction has ended
             for table, version in expected_versions.items():
                 newest = None if (item := table_items[table]) is None else item["version"]
                 if newest != version:

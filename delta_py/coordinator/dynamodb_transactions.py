@@ -118,7 +118,7 @@ class DynamoDbTransactions:
             present_item, transaction_item = self.items.get(key, transaction_key(transaction))
             if present_item is not None and present_item["call"] == values["call"]:
                 return True
-            require_open(transaction, transaction_item)
+            require_open(transaction, transaction_item)  # raises if the transaction has ended
             if present_item is not None:
                 return False
             open_check = self.items.check_action(transaction_key(transaction), {"state": OPEN})
