@@ -24,7 +24,7 @@ from delta_py.commit.group import GroupTable, commit_group, unidentified_tables_
 from delta_py.commit.prepared import ReadSet, combine_matches
 from delta_py.commit.proposed_form import reads_from_json
 from delta_py.commit.transaction import Transaction
-from delta_py.coordinator.ledger import Begun, TokenUsedError
+from delta_py.coordinator.ledger import OpenTransaction, TokenUsedError
 from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.definition.arrow_data import arrow_stream
 from delta_py.errors import (
@@ -84,7 +84,7 @@ class DeltaTransaction:
         self._is_serializable = isolation.lower() == "serializable"
         self._coordinator, self._seconds = coordinator, seconds
         self._options_of = storage_options if callable(storage_options) else lambda path: storage_options or {}
-        self._open_transaction: Begun | None = None
+        self._open_transaction: OpenTransaction | None = None
         # The keys of these three are places: the names by which ledgers know tables (place_of).
         self._reads: dict[str, list[Transaction]] = {}  # each has recorded the rows that one `note_read` names
         self._read_ids: dict[str, set[str]] = {}  # the ids in the metadata of the tables that were read
@@ -167,7 +167,7 @@ class DeltaTransaction:
             if proposed.commit.table in self._paths:
                 named_coordination(self._plain_store(proposed.commit.table)).drop_staged(proposed.commit)
 
-    def _required_transaction(self) -> Begun:
+    def _required_transaction(self) -> OpenTransaction:
         """The open transaction. Raises UnsupportedOperationError if none is open."""
         if self._open_transaction is None:
             raise UnsupportedOperationError("The transaction has not begun, or has ended. Use it in a with statement.")
@@ -266,7 +266,7 @@ class DeltaTransaction:
         path = self._paths[place][0]
         return open_store(path, StorageOptions.of({**self._options_of(path), "coordinator": self._coordinator}))
 
-    def _group_table(self, place: str, begun: Begun, held_reads: Sequence[bytes]) -> GroupTable | None:
+    def _group_table(self, place: str, begun: OpenTransaction, held_reads: Sequence[bytes]) -> GroupTable | None:
         """What the commit has to know about a table, with all its reads as one; None for a table that the ledger does not
         coordinate: its writers are not checked for conflicts. held_reads: the reads of statements that changed nothing, as JSON
         from the ledger."""

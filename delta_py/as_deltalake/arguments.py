@@ -21,7 +21,7 @@ from delta_py.types.column_rules import GENERATION
 from delta_py.types.schema import StructType
 
 _OFFSET = re.compile(r"(?:[zZ]|[+-]\d\d:\d\d)$")
-# The two orders in which older versions of deltalake took these arguments by position.
+# Older versions of deltalake took these two arguments by position: some methods in the one order, some in the other.
 COMMIT_FIRST = ("commit_properties", "post_commithook_properties")
 HOOKS_FIRST = ("post_commithook_properties", "commit_properties")
 

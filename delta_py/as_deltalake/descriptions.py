@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class DeltaTableConfig(NamedTuple):
-    """The arguments with which a DeltaTable was opened. log_buffer_size has no effect."""
+    """The arguments that a DeltaTable was opened with. log_buffer_size has no effect."""
 
     without_files: bool
     log_buffer_size: int
@@ -17,6 +17,8 @@ class DeltaTableConfig(NamedTuple):
 
 
 class ProtocolVersions(NamedTuple):
+    """The table's protocol. writer_features, reader_features: sorted; None if the protocol's version has no list of features."""
+
     min_reader_version: int
     min_writer_version: int
     writer_features: list[str] | None

@@ -2,9 +2,9 @@
 
     with deltalake_errors(): ...        # conflicts become CommitFailedError, broken rules and features DeltaProtocolError
 
-The error of delta_py is the cause (`__cause__`) of the one that is raised. Some messages begin with the few words by which
-programs recognize the error of deltalake, and go on with those of delta_py. CommitOutcomeUnknownError stays what it is: a program
-that repeats failed commits must not repeat a commit that may have succeeded.
+The error of delta_py is the cause (`__cause__`) of the error that is raised. Some programs recognize deltalake's errors by a few
+words of the message, so some messages begin with these words, followed by delta_py's message. CommitOutcomeUnknownError is not
+changed: a program that repeats failed commits must not repeat a commit that may have succeeded.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FIRST_WORDS: Mapping[str, str] = {
     "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA": "No field named {column}",
     "DELTA_MERGE_UNRESOLVED_EXPRESSION": "No field named {name}",
 }
-"""By error class. Names in braces are message parameters."""
+"""The words at the beginning of messages, by error class. Names in braces are message parameters."""
 
 
 class CommitFailedError(DeltaError):

@@ -174,7 +174,8 @@ def _codec_with_level(compression: str | None, level: int | None) -> str | None:
 
 
 def _pyarrow_level(codec: str, level: str) -> int | None:
-    """The level for pyarrow; None for a codec without a level. pyarrow's gzip has the levels 1 to 9, and deltalake's 0 to 10."""
+    """The level for pyarrow; None if `level` is empty. pyarrow's gzip has the levels 1 to 9, and deltalake's 0 to 10, so these
+    are limited."""
     if not level:
         return None
     return min(max(int(level), 1), 9) if codec == "GZIP" else int(level)

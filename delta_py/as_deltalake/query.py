@@ -1,7 +1,7 @@
 """QueryBuilder: SQL queries over tables, computed by duckdb.
 
-deltalake computes them with DataFusion. Where duckdb is not installed, the error says what to do; and DeltaTable.scan selects
-columns and rows without it. SQL that only DataFusion has is refused by duckdb.
+deltalake computes queries with DataFusion. If duckdb is not installed, QueryBuilder raises an error that says what to do;
+DeltaTable.scan selects columns and rows without duckdb. duckdb refuses SQL that only DataFusion has.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class QueryBuilder:
         return self
 
     def execute(self, sql: str) -> Any:
-        """The rows of a query, as a stream of batches. Raises DeltaError for SQL that duckdb refuses."""
+        """Run a query. Returns its rows as a stream of batches. Raises DeltaError for SQL that duckdb refuses."""
         try:
             relation = self._connection.sql(duckdb_sql(sql))  # None for a statement without a result
             result = pa.table({}) if relation is None else relation.to_arrow_table()
@@ -56,7 +56,8 @@ def _as_datafusion(table: pa.Table, schemas: list[pa.Schema]) -> pa.Table:
     table_fields = {field.name: field for schema in reversed(schemas) for field in schema}
     fields = []
     for field, column in zip(table.schema, table.columns, strict=True):
-        table_field, column_type = table_fields.get(field.name, field), _in_utc(field.type)
+        table_field = table_fields.get(field.name, field)
+        column_type = _in_utc(field.type)
         is_same = table_field.type == column_type
         is_nullable = table_field.nullable or not is_same or column.null_count > 0
         fields.append(pa.field(field.name, view_type(column_type), is_nullable, table_field.metadata if is_same else None))

@@ -28,7 +28,7 @@ from delta_py.types.column_rules import INVARIANT
 _KNOWN = (
     *("string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary", "date", "timestamp", "timestamp_ntz"),
 )
-# deltalake keeps the width of unsigned integers, whose upper half then does not fit.
+# deltalake stores unsigned integers as signed ones of the same width. Values in their upper half do not fit.
 _UNSIGNED = {pa.uint8(): delta.BYTE, pa.uint16(): delta.SHORT, pa.uint32(): delta.INTEGER, pa.uint64(): delta.LONG}
 
 
@@ -183,7 +183,7 @@ class Schema(StructType):
         return value
 
     def to_arrow(self, as_large_types: bool = False) -> Any:
-        schema = self._arrow()
+        schema = self._to_pyarrow()
         return schema_out(large_types(schema) if as_large_types else schema)
 
     @classmethod
@@ -192,10 +192,10 @@ class Schema(StructType):
         return cls([Field.from_arrow(field) for field in schema_in(data_type)])
 
     def __arrow_c_schema__(self) -> object:
-        return self._arrow().__arrow_c_schema__()
+        return self._to_pyarrow().__arrow_c_schema__()
 
-    def _arrow(self) -> pa.Schema:
-        return pa.schema([field._arrow() for field in self.fields])
+    def _to_pyarrow(self) -> pa.Schema:
+        return pa.schema([field._to_pyarrow() for field in self.fields])
 
 
 DataType: TypeAlias = PrimitiveType | MapType | StructType | ArrayType | VariantType
@@ -241,7 +241,7 @@ class Field:
         return StructType.from_json(f'{{"type":"struct","fields":[{text}]}}').fields[0]
 
     def to_arrow(self) -> Any:
-        return field_out(self._arrow())
+        return field_out(self._to_pyarrow())
 
     @staticmethod
     def from_arrow(field: Any) -> Field:
@@ -252,9 +252,9 @@ class Field:
         return Field._of(delta.StructField(arrow.name, _from_arrow_type(arrow.type), arrow.nullable, metadata))
 
     def __arrow_c_schema__(self) -> object:
-        return self._arrow().__arrow_c_schema__()
+        return self._to_pyarrow().__arrow_c_schema__()
 
-    def _arrow(self) -> pa.Field:
+    def _to_pyarrow(self) -> pa.Field:
         texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in self.metadata.items()}
         return delta.to_arrow_field(self.as_delta).with_metadata(texts)
 
@@ -276,7 +276,7 @@ class Field:
 
 
 def type_of(data_type: delta.DataType) -> DataType:
-    """The type of delta_py, wrapped in deltalake's class for it."""
+    """An object of deltalake's class for a type, which wraps the type of delta_py."""
     wrapper_classes = {delta.ArrayType: ArrayType, delta.MapType: MapType, delta.StructType: StructType}
     wrapper_class = wrapper_classes.get(type(data_type), VariantType if data_type == delta.VARIANT else PrimitiveType)
     wrapped: DataType = wrapper_class._of(data_type)  # type: ignore[attr-defined]

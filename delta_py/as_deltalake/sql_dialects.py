@@ -31,14 +31,14 @@ _SPARK_NAMES = {"real": "float", "integer": "int"}
 _CALL = re.compile(r"\b(log|concat|regexp_replace|initcap|substr|substring)\s*\(", re.IGNORECASE)
 _DAY_OF_WEEK = re.compile(r"\bextract\s*\(\s*dow\b", re.IGNORECASE)
 _WHOLE_QUOTIENT = re.compile(r"(?<![\w.])\d+\s*/\s*\d+(?![\w.])")
-# Arguments of _other_result_error: part, difference, cure.
+# The arguments part, difference and cure of _other_result_error, for a division of whole numbers.
 _DIVISION = ("a / b of whole numbers", "7 / 2 is 3 there and 3.5 here", "a div b, or a / 2.0")
 _ITEM_BY_NUMBER = re.compile(r"(?<=[\w\])])\s*\[\s*\d+\s*\]")
 
 
 def spark_sql(sql: str) -> str:
     """deltalake's SQL in Spark's dialect. Raises ExpressionError for SQL that would have another result than in deltalake."""
-    return _TOKEN.sub(_for_spark, _with_same_results(sql))
+    return _TOKEN.sub(_token_for_spark, _replace_functions(sql))
 
 
 def spark_condition(sql: str, schema: StructType) -> str:
@@ -50,7 +50,8 @@ def spark_condition(sql: str, schema: StructType) -> str:
 
 
 def spark_expression(sql: str, schema: StructType) -> str:
-    """As spark_condition, but a name or a type that is wrong is no error here: what runs the SQL reports it, and says more."""
+    """As spark_condition, but SQL with a wrong name or type is returned without a check of its divisions: the operation that runs
+    the SQL then raises a better error."""
     expression = spark_sql(sql)
     try:
         tree = parse_expression(expression, schema)
@@ -63,20 +64,21 @@ def spark_expression(sql: str, schema: StructType) -> str:
 def _refuse_division_of_whole_numbers(sql: str, tree: Expression, schema: StructType) -> None:
     """Raises ExpressionError for a division of two whole numbers anywhere in the SQL. tree: the parsed SQL."""
     quotients = (node for node in nodes_of(tree) if isinstance(node, Call) and node.name == "/")
-    if any(all(_is_whole(operand, schema) for operand in quotient.arguments) for quotient in quotients):
+    if any(all(_may_be_whole_number(operand, schema) for operand in quotient.arguments) for quotient in quotients):
         raise _other_result_error(sql, *_DIVISION)
 
 
-def _is_whole(operand: Expression, schema: StructType) -> bool:
-    """Whether the operand was a whole number before Spark's rules cast it to double, or may have been: the constants 2 and 2e0
-    are the same afterwards."""
+def _may_be_whole_number(operand: Expression, schema: StructType) -> bool:
+    """Whether the operand of a division may have been a whole number in the SQL. Parsing casts the operands of / to double, as
+    Spark does. A cast column still shows its type; of a constant it is not known whether it was 2 or 2e0, so both count."""
     if isinstance(operand, Literal):
         return isinstance(operand.value, float) and operand.value.is_integer()
     return type_of(operand.operand if isinstance(operand, Cast) else operand, schema) in INTEGRAL
 
 
-def _with_same_results(sql: str) -> str:
-    """The SQL with functions that return in Spark's dialect what the written ones return in deltalake."""
+def _replace_functions(sql: str) -> str:
+    """The SQL with each function replaced whose result differs between deltalake and Spark's dialect, by one that returns
+    deltalake's result. Raises ExpressionError if there is no such function."""
     # The SQL with names, texts and comments masked, so that only code is searched. Positions are the same in both.
     code = _TOKEN.sub(lambda match: "_" * len(match[0]), sql)
     if _DAY_OF_WEEK.search(code):
@@ -134,8 +136,9 @@ def _other_result_error(sql: str, part: str, difference: str, cure: str) -> Expr
     )
 
 
-def _for_spark(match: re.Match[str]) -> str:
-    """A name, text or comment of deltalake's SQL, in Spark's dialect. A type's name before a text makes a cast: `int'10'`."""
+def _token_for_spark(match: re.Match[str]) -> str:
+    """A name, text or comment of deltalake's SQL, in Spark's dialect. A type's name before a text becomes a cast: `int'10'`.
+    match: of _TOKEN."""
     if match["name"] is not None:
         return quoted(_unquoted(match["name"]))
     if match["text"] is None:
@@ -163,10 +166,10 @@ def _lenient_cast(schema: StructType, name: str, sql: str) -> str:
 
 def duckdb_sql(sql: str) -> str:
     """deltalake's SQL for duckdb: names in backticks get double quotes."""
-    return _TOKEN.sub(_for_duckdb, sql)
+    return _TOKEN.sub(_token_for_duckdb, sql)
 
 
-def _for_duckdb(match: re.Match[str]) -> str:
+def _token_for_duckdb(match: re.Match[str]) -> str:
     name = match["name"]
     if name is None or name.startswith('"'):
         return match[0]

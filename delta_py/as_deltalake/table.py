@@ -105,7 +105,8 @@ class DeltaTable:
         post_commithook_properties: PostCommitHookProperties | None = None,
         raise_if_key_not_exists: bool | None = None,
     ) -> Self:
-        """mode: error, ignore or overwrite. raise_if_key_not_exists=False drops unknown names that begin with `delta.`."""
+        """Create a table. mode: error, ignore or overwrite, for a table that exists already. raise_if_key_not_exists: False
+        leaves out properties that begin with `delta.` and that Delta does not know, with a warning."""
         keywords = named_arguments(
             "create",
             args,
@@ -272,8 +273,8 @@ class DeltaTable:
         from delta_py.as_deltalake.operations.change_feed import read_changes
 
         bounds = (starting_version, ending_version, version_or_time(starting_timestamp), version_or_time(ending_timestamp))
-        names = StructType((*self.as_delta.struct_type.fields, *CHANGE_FIELDS))
-        condition = None if predicate is None else spark_expression(predicate, names)
+        feed_columns = StructType((*self.as_delta.struct_type.fields, *CHANGE_FIELDS))
+        condition = None if predicate is None else spark_expression(predicate, feed_columns)
         return reader_out(read_changes(self.as_delta, *bounds, columns, condition, allow_out_of_range=allow_out_of_range))
 
     # ------------------------------------------------------------ changing rows
@@ -469,8 +470,8 @@ class DeltaTable:
             raise DeltaError("Table is instantiated without files. Open it again without the argument without_files.")
 
     def _condition(self, filters: Any, file_pruning_predicate: Any) -> Any:
-        """The condition of either argument, which are the old and the new name of the same; None for all files. Raises ValueError
-        for both."""
+        """The condition that selects files; None for all files. `filters` (of partitions) is the older name of the argument
+        `file_pruning_predicate`. Raises ValueError if both are given."""
         if filters is not None and file_pruning_predicate is not None:
             raise ValueError("Give file_pruning_predicate alone: the filters of partitions are its older name.")
         return condition_of(self.as_delta.snapshot, filters if file_pruning_predicate is None else file_pruning_predicate)
@@ -485,5 +486,5 @@ class DeltaTable:
 
 
 def _in_spark_dialect(predicate: str | None, schema: StructType) -> str | None:
-    """A condition on the columns of the schema, which may be left out."""
+    """A condition on the columns of the schema, in Spark's dialect; None if there is no condition."""
     return None if predicate is None else spark_condition(predicate, schema)

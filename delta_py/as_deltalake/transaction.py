@@ -29,7 +29,8 @@ class Transaction:
 
 @dataclass
 class AddAction:
-    """A data file that a caller has written. stats: JSON."""
+    """A data file that a caller has written. size: bytes. modification_time: ms since 1970. stats: JSON, as in the log; empty if
+    there are none."""
 
     path: str
     size: int
@@ -52,8 +53,8 @@ class RemoveAction:
 
 @dataclass
 class PostCommitHookProperties:
-    """create_checkpoint: whether the commit may write a checkpoint. cleanup_expired_logs: False leaves expired files of the log;
-    None and True let delta.enableExpiredLogCleanup decide."""
+    """What may run after a commit. create_checkpoint: whether the commit may write a checkpoint. cleanup_expired_logs: False
+    leaves expired files of the log; with None and True the property delta.enableExpiredLogCleanup decides."""
 
     create_checkpoint: bool = True
     cleanup_expired_logs: bool | None = None
@@ -61,8 +62,9 @@ class PostCommitHookProperties:
 
 @dataclass
 class CommitProperties:
-    """custom_metadata: more keys of commitInfo, with values that JSON has. max_commit_retries: how often a commit that lost a
-    race is tried again. app_transactions: recorded with the commit."""
+    """Settings of a commit. custom_metadata: more keys of commitInfo, with values that JSON has. max_commit_retries: how often a
+    commit is tried again after another writer took its version. app_transactions: transaction versions of applications that the
+    commit records."""
 
     custom_metadata: Mapping[str, Any] | None = None
     max_commit_retries: int | None = None
@@ -82,7 +84,7 @@ def commit_as(
     retries = properties.max_commit_retries
     settings = CommitSettings(
         operation=operation,
-        info=_checked_metadata({} if properties.custom_metadata is None else properties.custom_metadata),
+        info=_json_metadata({} if properties.custom_metadata is None else properties.custom_metadata),
         transactions={transaction.app_id: transaction.version for transaction in properties.app_transactions or ()},
         max_attempts=None if retries is None else retries + 1,
         can_checkpoint=hooks.create_checkpoint,
@@ -92,7 +94,7 @@ def commit_as(
         yield
 
 
-def _checked_metadata(metadata: Any) -> dict[str, Any]:
+def _json_metadata(metadata: Any) -> dict[str, Any]:
     """The custom metadata as JSON has it. Raises InvalidOptionError for values that commitInfo cannot have."""
     if not isinstance(metadata, Mapping):
         raise _metadata_error(f"custom_metadata is {type(metadata).__name__}, and must be a mapping of names to JSON values")

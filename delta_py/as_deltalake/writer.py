@@ -72,7 +72,7 @@ def write_deltalake(
     request = WriteRequest(
         mode=mode,
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
-        replace_where=None if table is None or predicate is None else _condition(predicate, table, schema_mode),
+        replace_where=None if table is None or predicate is None else _replace_where_condition(predicate, table, schema_mode),
         target_file_bytes=target_file_size,
         truncate_nanoseconds=True,
         tasks=1,
@@ -80,7 +80,7 @@ def write_deltalake(
         **({} if table is not None else _new_table_arguments(name, description, configuration)),
         **schema_flags,
     )
-    store, rules = _store_of(table_or_uri, table, storage_options)
+    store, rules = _open_store_and_rules(table_or_uri, table, storage_options)
     properties = {"commit_properties": commit_properties, "post_commithook_properties": post_commithook_properties}
     _write_rows(store, table, rows, request.following(rules), properties, writer_properties)
     if table is not None:
@@ -90,16 +90,16 @@ def write_deltalake(
 def _move_to_newest(table: DeltaTable, properties: CommitProperties | None) -> None:
     """Move the object to the newest version of its table. Raises CommitFailedError if another writer has recorded a transaction
     of one of the commit's applications since the table was opened."""
-    recorded = _recorded_versions(table, properties)
+    versions_before = _recorded_versions(table, properties)
     table.update_incremental()
-    if _recorded_versions(table, properties) != recorded:
+    if _recorded_versions(table, properties) != versions_before:
         raise CommitFailedError(
-            f"Another writer has recorded a transaction of {', '.join(recorded)} since the table was opened. Nothing was "
+            f"Another writer has recorded a transaction of {', '.join(versions_before)} since the table was opened. Nothing was "
             "written. Compare transaction_version with your own before you write again."
         )
 
 
-def _condition(predicate: str, table: DeltaTable, schema_mode: str | None) -> str:
+def _replace_where_condition(predicate: str, table: DeltaTable, schema_mode: str | None) -> str:
     """The predicate in Spark's dialect. With schema_mode it may name a column that only the new rows have, so it is not checked
     with the table's columns."""
     return spark_sql(predicate) if schema_mode else spark_condition(predicate, table.as_delta.struct_type)
@@ -119,6 +119,7 @@ def _schema_flags(
         raise InvalidOptionError(f"There is no schema_mode {schema_mode!r}. Use merge or overwrite.", option="schema_mode")
     if table is not None and schema_mode == "merge":
         refuse_generated_columns(table.as_delta.struct_type, columns)
+    # An overwrite with a predicate replaces only some rows. If the columns are those of the table, its schema stays as it is.
     has_table_columns = predicate is not None and _has_columns(table, columns)
     overwrites = schema_mode == "overwrite" and table is not None and not has_table_columns
     merges = schema_mode == "merge"
@@ -128,6 +129,7 @@ def _schema_flags(
 def _new_table_arguments(
     name: str | None, description: str | None, configuration: Mapping[str, str | None] | None
 ) -> dict[str, Any]:
+    """The arguments of the WriteRequest that only a new table takes. Properties without a value are left out."""
     properties = {key: text for key, text in (configuration or {}).items() if text is not None}
     return {"name": name, "description": description, "configuration": properties}
 
@@ -141,7 +143,7 @@ def _write_rows(
     writer_properties: WriterProperties | None,
 ) -> None:
     """Write the rows and commit. table: None for a new one. properties: commit_properties and post_commithook_properties."""
-    config = None if writer_properties is None else _written_config(table, request)
+    config = None if writer_properties is None else _config_for_files(table, request)
     with operation(config, properties, writer_properties):
         version = write_rows(store, arrow_stream(rows), request)
         if table is not None and version == table.version():
@@ -151,10 +153,10 @@ def _write_rows(
             commit_empty(table.as_delta.snapshot, "WRITE", parameters)
 
 
-def _store_of(
+def _open_store_and_rules(
     table_or_uri: str | os.PathLike[str] | DeltaTable, table: DeltaTable | None, storage_options: Mapping[str, str] | None
 ) -> tuple[ObjectStore, NewTableRules]:
-    """The store to write to, and what a catalog adds to a new table: nothing for an existing table."""
+    """The store to write to, and the properties that Unity Catalog demands of a new table: NO_RULES for an existing table."""
     if table is not None:
         return table.as_delta.snapshot.store, NO_RULES
     assert not isinstance(table_or_uri, DeltaTable), "it is the table"
@@ -168,6 +170,7 @@ def _recorded_versions(table: DeltaTable, properties: CommitProperties | None) -
 
 
 def _existing_table(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> DeltaTable | None:
+    """The table at a path or URL; None if there is none."""
     try:
         return DeltaTable(uri, storage_options=storage_options)
     except TableNotFoundError:
@@ -179,9 +182,9 @@ def _has_columns(table: DeltaTable | None, columns: StructType) -> bool:
     return table is not None and table.as_delta.struct_type.names == columns.names
 
 
-def _written_config(table: DeltaTable | None, request: WriteRequest) -> TableConfig:
-    """The definition for which files are written: the existing table's, or that of the new rows if the write creates the table or
-    overwrites its schema."""
+def _config_for_files(table: DeltaTable | None, request: WriteRequest) -> TableConfig:
+    """The table's definition after the write, which names the columns in the files: the existing table's, or that of the new rows
+    if the write creates the table or overwrites its schema."""
     assert request.columns is not None, "write_deltalake has set them"
     if table is not None and not request.overwrite_schema:
         return table.as_delta.snapshot.config

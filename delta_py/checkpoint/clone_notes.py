@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from delta_py.errors import CommitOutcomeUnknownError, DeltaError, StorageError
 from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.paths import CLONE_DIRECTORY, LOG_DIRECTORY, is_absolute
-from delta_py.storage.addresses import in_reach
+from delta_py.storage.addresses import can_reach
 from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.types.json_text import parse_json
 
@@ -92,7 +92,7 @@ def _tables_with_files(clone: ObjectStore, paths: Iterable[str], known_tables: I
     roots, checked_directories = [table.root for table in (clone, *known_tables)], set[str]()
     for directory in sorted({path.rpartition("/")[0] for path in paths if is_absolute(path)}):
         # Go up from the files' directory until a table's root is reached.
-        while not _is_within(directory, roots) and directory not in checked_directories and in_reach(clone.root, directory):
+        while not _is_within(directory, roots) and directory not in checked_directories and can_reach(clone.root, directory):
             checked_directories.add(directory)
             try:
                 table = open_store(directory, clone.options)
@@ -118,7 +118,7 @@ def leave_note(store: ObjectStore, clone_root: str, version: int, after: int) ->
     VACUUM runs.
     """
     path = f"{CLONE_DIRECTORY}/{version:020}-{uuid.uuid4().hex}.json"
-    if not in_reach(store.root, clone_root):
+    if not can_reach(store.root, clone_root):
         _warn_of_missing_note(store, clone_root, "it lies in another kind of store, or in another account")
         return None
     now_ms = time.time_ns() // 1_000_000
@@ -166,7 +166,7 @@ def read_note(store: ObjectStore, info: ObjectInfo) -> CloneNote | UnreadableNot
         clone, source, after = fields["clone"], fields["source"], fields["after"]
         if not (isinstance(clone, str) and isinstance(source, str) and type(after) is int):
             raise TypeError("its fields have other types")
-        if not in_reach(store.root, clone):
+        if not can_reach(store.root, clone):
             return UnreadableNote(info.path, info.modification_time_ms, "it names a location that VACUUM must not read from here")
     except FileNotFoundError:
         return None

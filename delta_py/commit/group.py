@@ -35,7 +35,7 @@ from delta_py.commit.prepared import (
 )
 from delta_py.commit.proposed_form import from_json
 from delta_py.commit.shared_rows import merge_shared_vectors
-from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, VersionTakenError
+from delta_py.coordinator.ledger import Ledger, ProposedCommit, Ratified, VersionTakenError
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     ConcurrentWriteException,
@@ -87,7 +87,7 @@ class _TriedTable:
     winners: list[WinningCommit] = field(default_factory=list)
 
     @classmethod
-    def of(cls, table: GroupTable, proposed: Sequence[Proposed]) -> _TriedTable:
+    def of(cls, table: GroupTable, proposed: Sequence[ProposedCommit]) -> _TriedTable:
         """A table with its proposals: the commits that the transaction has stored in the ledger until now."""
         if not proposed:
             return cls(table)
@@ -163,7 +163,7 @@ def commit_group(
     happened to it.
     """
     proposed = ledger.proposed(transaction)
-    by_place: dict[str, list[Proposed]] = {}
+    by_place: dict[str, list[ProposedCommit]] = {}
     for proposal in proposed:
         by_place.setdefault(proposal.commit.table, []).append(proposal)
     if unknown_places := by_place.keys() - tables.keys():
@@ -243,7 +243,9 @@ def _run_for_tables(steps: Sequence[Callable[[], None]], tables: Iterable[GroupT
 # ---------------------------------------------------------------- rebase on the winners
 
 
-def _add_tried_table(tried_by_place: dict[str, _TriedTable], place: str, table: GroupTable, proposed: Sequence[Proposed]) -> None:
+def _add_tried_table(
+    tried_by_place: dict[str, _TriedTable], place: str, table: GroupTable, proposed: Sequence[ProposedCommit]
+) -> None:
     """Add the table, with its parsed proposals, to `tried_by_place`. proposed: those of this table."""
     tried_by_place[place] = _TriedTable.of(table, proposed)
 
@@ -395,7 +397,7 @@ def _unknown_outcome_error(ledger: Ledger, transaction: str) -> CommitOutcomeUnk
     )
 
 
-def _run_post_commits(placed: Sequence[_PlacedTable], proposed: Sequence[Proposed]) -> None:
+def _run_post_commits(placed: Sequence[_PlacedTable], proposed: Sequence[ProposedCommit]) -> None:
     """Do the work that follows the commit, table by table. The transaction is already committed."""
     drafts_by_place: dict[str, list[Ratified]] = {}  # the staged commits as they were proposed
     for proposal in proposed:

@@ -22,7 +22,7 @@ _DERIVED_PROPERTIES = (
 )
 _FEATURE_PREFIX = "delta.feature."
 _DOMAIN_FIELDS = {"delta.clustering": "clusteringColumns", "delta.rowTracking": "rowIdHighWaterMark"}
-"""The catalog refuses all other domains, and other fields of these."""
+"""The metadata domains that the catalog takes, each with the only field of its configuration that the catalog takes."""
 
 # The beginnings of the lines of a commit that are parsed. A commit may have very many other lines, for its files.
 _DEFINITION_LINES = (b'{"commitInfo"', b'{"metaData"', b'{"protocol"', b'{"domainMetadata"')
@@ -102,7 +102,7 @@ def _definition_form(
 
 
 def catalog_type(data_type: Any) -> Any:
-    """A type of a schemaString in the catalog's spelling."""
+    """A type of a schemaString in the catalog's spelling. The metadata of columns may have any keys, and does not change."""
     if isinstance(data_type, list):
         return [catalog_type(field) for field in data_type]
     if not isinstance(data_type, dict):

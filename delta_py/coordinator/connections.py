@@ -15,7 +15,7 @@ from typing import Any
 
 from delta_py.errors import DeltaError
 
-_all_pools: weakref.WeakSet[Connections] = weakref.WeakSet()  # the pools of this process
+_all_pools: weakref.WeakSet[Connections] = weakref.WeakSet()  # the pools of this process, which a fork pauses
 _FORK_SECONDS = 60.0  # how long a fork waits for open transactions
 
 
@@ -64,7 +64,7 @@ class Connections:
         self._unused.append(connection)
 
     def forget(self) -> None:
-        """Close the unused connections: their server may no longer exist."""
+        """Close the unused connections, for example because their server was restarted."""
         while self._unused:
             self._unused.pop().close()
 

@@ -1,10 +1,11 @@
 """Items of a DynamoDB table: read as one consistent state, and written together on conditions.
 
     items = DynamoDbItems("dynamodb://TABLE?region=eu-west-1")
-    items.write([items.put(("kind", "name"), {"size": 3}), items.check(("kind", "other"), {"state": "open"})])   # all, or False
+    items.write([items.put_action(("kind", "name"), {"size": 3}), items.check_action(("kind", "other"), {"state": "open"})])   #
+    all, or False
 
 The table has the keys `tablePath` (hash) and `fileName` (range), both text. Values are texts, integers and bytes. An action of
-`put`, `update`, `check` or `delete` succeeds only if the item has the expected attributes.
+`put_action`, `update_action`, `check_action` or `delete_action` succeeds only if the item has the expected attributes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from delta_py.aws_clients import TIMEOUT_SECONDS, AwsAccess, TransactionCancelled, aws_client, call_aws
 from delta_py.backoff import Backoff
-from delta_py.coordinator.ledger import CoordinatorUnavailableError, unavailable
+from delta_py.coordinator.ledger import CoordinatorUnavailableError, unavailable_error
 from delta_py.errors import InvalidOptionError, StorageError, UnsupportedOperationError, shown
 from delta_py.remote_requests import RETRY_SECONDS, until_answered
 
@@ -37,6 +38,7 @@ _NO_CREDENTIALS = "Set up boto3's usual credentials, or have access_key_id and s
 _SHOWN_PARAMETERS = ("region", "endpoint")
 _MOST_ITEMS = 100  # the limit of one transaction in DynamoDB
 CONTENTION_SECONDS = 60.0  # how long a call tries again while others change the same items
+# Waits between the attempts of one call.
 _BACKOFF = Backoff(first_seconds=0.005, longest_seconds=1.0)
 # Why DynamoDB cancels a transaction that may succeed later. "None" is the code of an item that is not the cause.
 _WORTH_ANOTHER_TRY = {"None", "ConditionalCheckFailed", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
@@ -88,7 +90,7 @@ class DynamoDbItems:
             if time.monotonic() - begin > CONTENTION_SECONDS:
                 if has_last_look:
                     yield READ_ONLY_ATTEMPT
-                raise unavailable(self.shown, f"others changed the same items for {CONTENTION_SECONDS:.0f} s")
+                raise unavailable_error(self.shown, f"others changed the same items for {CONTENTION_SECONDS:.0f} s")
             time.sleep(_BACKOFF.wait_seconds(number))
 
     @contextlib.contextmanager
@@ -116,7 +118,7 @@ class DynamoDbItems:
                 setting=setting,
             )
         except (StorageError, OSError) as error:
-            raise unavailable(self.shown, self._access.hide(str(error))) from error
+            raise unavailable_error(self.shown, self._access.hide(str(error))) from error
 
     def get(self, *keys: Key) -> list[Item | None]:
         """The items with these keys, read in one consistent state; None for each that does not exist."""
@@ -158,7 +160,8 @@ class DynamoDbItems:
             # DynamoDB accepts no empty text in a key; a blank comes before all texts that are used here.
             values |= {":low": {"S": between[0] or " "}, ":high": {"S": between[1]}}
         if begins is not None:
-            condition, values = f"{condition} AND begins_with({RANGE}, :begins)", values | {":begins": {"S": begins}}
+            condition = f"{condition} AND begins_with({RANGE}, :begins)"
+            values = values | {":begins": {"S": begins}}
         request: Item = {
             "TableName": self._name,
             "KeyConditionExpression": condition,
@@ -173,7 +176,7 @@ class DynamoDbItems:
             if "LastEvaluatedKey" not in answer:
                 return
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-            if limit is not None:
+            if limit is not None:  # the caller needs more items than it expected, and probably many more
                 request["Limit"] *= 4
 
     def remove(self, items: Iterable[Item]) -> None:
@@ -202,9 +205,10 @@ class DynamoDbItems:
         return True
 
     def _check_reasons(self, error: TransactionCancelled) -> None:
-        """Raises CoordinatorUnavailableError, unless a condition or another writer is the cause."""
+        """Raises CoordinatorUnavailableError, unless DynamoDB cancelled the request because of a condition or of another writer:
+        then the caller may try again."""
         if not set(error.reasons) <= _WORTH_ANOTHER_TRY:
-            raise unavailable(self.shown, error) from error
+            raise unavailable_error(self.shown, error) from error
 
     def _check_count(self, count: int) -> None:
         """Raises UnsupportedOperationError if one request of DynamoDB cannot have so many items."""
@@ -225,9 +229,9 @@ class DynamoDbItems:
                 bytes=length,
             )
 
-    # ------------------------------------------------------------ actions of a write
+    # ------------------------------------------------------------ actions for `write`, which carries them out
 
-    def put(self, key: Key, values: Item, required: Item | None = None) -> Item:
+    def put_action(self, key: Key, values: Item, required: Item | None = None) -> Item:
         """An action that writes an item. required: attributes that the replaced item must have; None or empty: no item may have
         the key."""
         item = {"TableName": self._name, "Item": _typed(key_attributes(key) | values)}
@@ -235,7 +239,7 @@ class DynamoDbItems:
             return {"Put": item | _conditions(required)}
         return {"Put": item | {"ConditionExpression": f"attribute_not_exists({HASH})"}}
 
-    def update(self, key: Key, changes: Item, required: Item) -> Item:
+    def update_action(self, key: Key, changes: Item, required: Item) -> Item:
         """An action that sets the attributes `changes` if those of `required` still have these values."""
         conditions = _conditions(required)
         names = {f"#u{number}": name for number, name in enumerate(changes)}
@@ -245,11 +249,11 @@ class DynamoDbItems:
         conditions["ExpressionAttributeValues"] |= _typed(values)
         return {"Update": {"TableName": self._name, "Key": _typed_key(key), "UpdateExpression": f"SET {text}", **conditions}}
 
-    def check(self, key: Key, required: Item) -> Item:
+    def check_action(self, key: Key, required: Item) -> Item:
         """An action that changes nothing, and succeeds only if the item has the attributes `required`."""
         return {"ConditionCheck": {"TableName": self._name, "Key": _typed_key(key), **_conditions(required)}}
 
-    def delete(self, key: Key, required: Item) -> Item:
+    def delete_action(self, key: Key, required: Item) -> Item:
         """An action that deletes an item. required: attributes that the item must have; empty to delete it in any state."""
         return {"Delete": {"TableName": self._name, "Key": _typed_key(key), **(_conditions(required) if required else {})}}
 
@@ -289,7 +293,7 @@ def _untyped(item: Item) -> Item:
 
 
 def _without_user(endpoint: str) -> str:
-    """The URL with scheme, host and port alone, because the rest may hold a password."""
+    """Only the scheme, host and port of a URL, because the rest may contain a password. A text without a host is not changed."""
     parts = urlsplit(endpoint)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else endpoint
 

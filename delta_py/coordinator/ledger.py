@@ -51,7 +51,7 @@ def _is_staged_name(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    """Whether the value is a whole number from 0 to 2^63 - 1."""
+    """Whether the value is a whole number from 0 to 2^63 - 1, as versions, sizes and times are."""
     return type(value) is int and 0 <= value < 2**63
 
 
@@ -99,16 +99,18 @@ class Tail:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """An open transaction over tables. moment: the state of all tables that it reads."""
+class OpenTransaction:
+    """An open transaction over tables. identity: its id. moment: the newest moment when the transaction began; it reads all
+    tables as they were then."""
 
     identity: str
     moment: int
 
 
 @dataclass(frozen=True, slots=True)
-class Proposed:
-    """A staged commit of a transaction. described: what the commit depends on, and its content without the version, as JSON."""
+class ProposedCommit:
+    """A commit that a transaction has staged, and that is ratified when the transaction ends successfully. described: what the
+    commit depends on, and its content without the version, as JSON."""
 
     commit: Ratified
     described: bytes
@@ -124,8 +126,8 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A table of a ledger that was lost. published: its newest version with a published commit in the log. commits: the ratified
-    commits after that version: ascending, without gaps."""
+    """A table to register in a ledger that replaces a lost one. table: the table's place. published: its newest version with a
+    published commit in the log. commits: the ratified commits after that version: ascending, without gaps."""
 
     table: str
     table_id: str
@@ -181,7 +183,7 @@ class Ledger(Protocol):
 
     @property
     def shown(self) -> str:
-        """Its URL without secrets."""
+        """The ledger's URL without secrets, for messages."""
 
     def register(self, table: str, version: int, table_id: str) -> None:
         """Begin to coordinate a table whose versions up to this one are published; does nothing if the table is known. Raises
@@ -192,7 +194,8 @@ class Ledger(Protocol):
         newest version, and all its commits are published."""
 
     def inventory(self) -> Inventory:
-        """Reads the database, including its identity; from then on `identity` returns that."""
+        """Read which tables the ledger knows, and its identity in the database. From then on `identity` returns this identity,
+        also if the database was created again since it was opened."""
 
     def restore(self, identity: str, tables: Sequence[Restored]) -> None:
         """Become the ledger of that identity, which was lost, and register these tables, all of them or none. Moments start from
@@ -200,7 +203,7 @@ class Ledger(Protocol):
         or one of these tables under another place or id; VersionTakenError for a table that it already knows."""
 
     def tail(self, table: str) -> Tail | None:
-        """None if the table is not known."""
+        """The table's newest version, and its commits that may not be published; None if the table is not known."""
 
     def ratify(
         self,
@@ -234,11 +237,11 @@ class Ledger(Protocol):
 
     # ------------------------------------------------------------ transactions over tables
 
-    def begin(self, seconds: float) -> Begun:
+    def begin(self, seconds: float) -> OpenTransaction:
         """Begin a transaction that is given up if it has not ended after this time. This also gives up other
         transactions whose time is over. Committed transactions are remembered for COMMITTED_RETENTION_MS after their time."""
 
-    def find(self, transaction: str) -> Begun:
+    def find(self, transaction: str) -> OpenTransaction:
         """An open transaction. Raises TransactionEndedError."""
 
     def tail_in(self, transaction: str, table: str) -> Tail | None:
@@ -246,11 +249,11 @@ class Ledger(Protocol):
         transaction has proposed. None if the table is not known. Raises TransactionEndedError, also if the ledger does not reach
         back that far."""
 
-    def propose(self, transaction: str, proposed: Proposed) -> None:
+    def propose(self, transaction: str, proposed: ProposedCommit) -> None:
         """Add a commit to the transaction. Raises VersionTakenError if the transaction already has a commit of that version,
         TransactionEndedError."""
 
-    def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
+    def proposed(self, transaction: str, table: str | None = None) -> list[ProposedCommit]:
         """The transaction's commits, of one table or of all, sorted by table and version."""
 
     def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
@@ -263,15 +266,16 @@ class Ledger(Protocol):
         """`open`, `committed` or `aborted`; None if the ledger no longer knows the transaction. Then it may have ended either
         way."""
 
-    def abort(self, transaction: str) -> list[Proposed]:
-        """End the transaction without a trace, even if its time is over; returns what it had proposed. From then on, none of its
-        commits can be ratified. A transaction that has already ended is not changed, and the result is empty."""
+    def abort(self, transaction: str) -> list[ProposedCommit]:
+        """End the transaction without ratifying anything, even if its time is over. Returns its proposed commits, whose files the
+        caller can delete: from then on, none of them can be ratified. A transaction that has already ended is not changed, and
+        the result is empty."""
 
     def moment_of(self, token: str) -> int | None:
         """The moment of the `ratify` call that used a token; None if no call has used it, or if that was long ago."""
 
 
-def version_taken(table: str, version: int, newest: int | None) -> VersionTakenError:
+def version_taken_error(table: str, version: int, newest: int | None) -> VersionTakenError:
     """The error for a version that is not the next one. newest: the table's newest version; None if the table is not known."""
     have = "the coordinator does not know the table" if newest is None else f"its newest version is {newest}"
     return VersionTakenError(
@@ -282,7 +286,7 @@ def version_taken(table: str, version: int, newest: int | None) -> VersionTakenE
     )
 
 
-def contended(ledger: str, seconds: float) -> CoordinatorContendedError:
+def contended_error(ledger: str, seconds: float) -> CoordinatorContendedError:
     """The error for a call that lost every race for the ledger's items. ledger: its URL without secrets."""
     return CoordinatorContendedError(
         f"The coordinator {ledger} could not ratify commits for {seconds:.0f} s, because others changed the same items. "
@@ -291,7 +295,7 @@ def contended(ledger: str, seconds: float) -> CoordinatorContendedError:
     )
 
 
-def unavailable(ledger: str, error: Any) -> CoordinatorUnavailableError:
+def unavailable_error(ledger: str, error: Any) -> CoordinatorUnavailableError:
     """The error for a database that gave no answer. ledger: its URL without secrets. error: the reason, an exception or a
     text."""
     reason = " ".join(str(error).split()).rstrip(".")  # databases put line breaks into messages
@@ -302,7 +306,7 @@ def unavailable(ledger: str, error: Any) -> CoordinatorUnavailableError:
     )
 
 
-def ended(transaction: str, state: str | None) -> TransactionEndedError:
+def ended_error(transaction: str, state: str | None) -> TransactionEndedError:
     """The error for a transaction that is not open any more. state: `committed` or `aborted`; None if it is not known."""
     what = "is not known: its time was over, and it was given up" if state is None else f"was {state} already"
     return TransactionEndedError(
@@ -311,7 +315,7 @@ def ended(transaction: str, state: str | None) -> TransactionEndedError:
     )
 
 
-def not_remembered(ledger: str, table: str, transaction: str) -> TransactionEndedError:
+def not_remembered_error(ledger: str, table: str, transaction: str) -> TransactionEndedError:
     """The error for a table whose version at the begin of a transaction the ledger does not know."""
     return TransactionEndedError(
         f"The coordinator {ledger} does not know which version the table at {table} had when the transaction {transaction} "
@@ -321,7 +325,7 @@ def not_remembered(ledger: str, table: str, transaction: str) -> TransactionEnde
     )
 
 
-def another_ledger(ledger: str, present: str, expected: str) -> UnsupportedOperationError:
+def another_ledger_error(ledger: str, present: str, expected: str) -> UnsupportedOperationError:
     """The error for a database that has another identity than expected."""
     return UnsupportedOperationError(
         f"The database {ledger} is the ledger {present}, and not {expected}. Nothing was read or written. Restart the process "
@@ -335,7 +339,7 @@ def forget_call(place: str) -> str:
     return f"delta_py.coordinator.open_coordinator.open_ledger(url).forget({place!r})"
 
 
-def known_at_other_place(ledger: str, table: str, place: str) -> UnsupportedOperationError:
+def known_at_other_place_error(ledger: str, table: str, place: str) -> UnsupportedOperationError:
     """The error for a table at the place `table` whose id the ledger knows at another place. If both places are equal, the ledger
     knows another id there."""
     what = f"knows it as {place}" if place != table else "knows another table at that place, which was deleted"

@@ -18,7 +18,7 @@ from delta_py.release import install_command
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
 _DYNAMODB = "dynamodb://"
-_open: dict[str, Ledger] = {}  # the ledgers that this process has opened, by URL
+_open_ledgers: dict[str, Ledger] = {}  # the ledgers that this process has opened, by URL
 _lock = threading.Lock()
 
 
@@ -26,9 +26,9 @@ def open_ledger(url: str) -> Ledger:
     """Returns the same ledger for all tables of the process. Raises InvalidOptionError for a URL that names no ledger,
     CoordinatorUnavailableError."""
     with _lock:
-        if url not in _open:
-            _open[url] = _open_new(url)
-        return _open[url]
+        if url not in _open_ledgers:
+            _open_ledgers[url] = _open_new(url)
+        return _open_ledgers[url]
 
 
 def _open_new(url: str) -> Ledger:

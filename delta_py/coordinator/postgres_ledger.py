@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from delta_py.coordinator.connections import Connections
-from delta_py.coordinator.ledger import unavailable
+from delta_py.coordinator.ledger import unavailable_error
 from delta_py.coordinator.sql_ledger import SqlLedger, Statements
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.release import install_command
@@ -57,7 +57,7 @@ class PostgresLedger(SqlLedger):
                     yield statements  # if the block fails, closing the connection rolls back
                     connection.commit()
         except self._psycopg.Error as error:
-            raise unavailable(self.shown, str(error).replace(self._url, self.shown)) from error
+            raise unavailable_error(self.shown, str(error).replace(self._url, self.shown)) from error
 
     def _check_server(self) -> None:
         """Check that a pooled connection still works. If it does not, the server was restarted, perhaps: close all unused
@@ -79,8 +79,9 @@ class PostgresLedger(SqlLedger):
 def _hide_secrets(url: str, psycopg: Any) -> str:
     """The URL without its secrets. Raises InvalidOptionError, which shows no part of the URL, if a part of a password may be
     parsed as something else."""
-    login, at, place = url.partition("://")[2].partition("@")  # the same split as in libpq
-    if not at or "/" in login:
+    # As libpq does, the text up to the first `@` counts as user and password, unless a `/` comes before it.
+    login, at, place = url.partition("://")[2].partition("@")
+    if not at or "/" in login:  # the URL has no user and password
         place = login + at + place
     place = place.partition("?")[0]
     try:

@@ -25,18 +25,18 @@ from delta_py.coordinator.ledger import (
     RETAINED_MOMENTS,
     RETAINED_VERSIONS,
     TOKEN_RETENTION_MS,
-    Begun,
     Inventory,
-    Proposed,
+    OpenTransaction,
+    ProposedCommit,
     Ratified,
     Restored,
     Tail,
     TokenUsedError,
-    another_ledger,
-    ended,
-    known_at_other_place,
-    not_remembered,
-    version_taken,
+    another_ledger_error,
+    ended_error,
+    known_at_other_place_error,
+    not_remembered_error,
+    version_taken_error,
 )
 
 _SCHEMA = (
@@ -66,8 +66,8 @@ class Statements(Protocol):
         """The rows of a query, or the rows that a change returns."""
 
     def do(self, sql: str, *values: Any) -> None:
-        """A change that returns no rows. It may be sent later, together with the next statement. If it fails, the next statement
-        or the commit fails."""
+        """Run a change that returns no rows. The change may be sent later, together with the next statement. If the change fails,
+        the next statement or the commit raises the error."""
 
 
 class SqlLedger:
@@ -87,15 +87,15 @@ class SqlLedger:
             for statement in _SCHEMA:
                 sql.do(statement)
             sql.do("INSERT INTO ledger VALUES (1, ?, 0) ON CONFLICT DO NOTHING", str(uuid.uuid4()))
-            self.identity = _identity(sql)
+            self.identity = _read_identity(sql)
 
     # ------------------------------------------------------------ tables
 
     def register(self, table: str, version: int, table_id: str) -> None:
         """Begin to coordinate a table whose versions up to this one are published."""
         with self._transaction(writes=True) as sql:
-            if (present_identity := _identity(sql)) != self.identity:  # the database was created again since it was opened
-                raise another_ledger(self.shown, present_identity, self.identity)
+            if (present_identity := _read_identity(sql)) != self.identity:  # the database was created again since it was opened
+                raise another_ledger_error(self.shown, present_identity, self.identity)
             self._add_if_unknown(sql, table, version, table_id)
 
     def _add_if_unknown(self, sql: Statements, table: str, version: int, table_id: str) -> bool:
@@ -104,7 +104,7 @@ class SqlLedger:
         rows = sql.run("SELECT place, table_id FROM tables WHERE place = ? OR table_id = ?", table, table_id)
         for place, known_id in rows:
             if (place, known_id) != (table, table_id):
-                raise known_at_other_place(self.shown, table, place)
+                raise known_at_other_place_error(self.shown, table, place)
         if not rows:
             ((moment,),) = sql.run("SELECT moment FROM ledger")
             sql.do("INSERT INTO tables VALUES (?, ?, ?, ?, ?, ?)", table, table_id, version, version, version, moment)
@@ -113,19 +113,21 @@ class SqlLedger:
     def inventory(self) -> Inventory:
         """The ledger's identity, and the places of all tables."""
         with self._transaction(writes=False) as sql:
-            self.identity = _identity(sql)
+            self.identity = _read_identity(sql)
             return Inventory(self.identity, tuple(place for (place,) in sql.run("SELECT place FROM tables ORDER BY place")))
 
     def restore(self, identity: str, tables: Sequence[Restored]) -> None:
         """Become the ledger of that identity, which was lost, and register these tables with their unpublished commits."""
         with self._transaction(writes=True) as sql:
-            if (present_identity := _identity(sql)) != identity:
+            if (present_identity := _read_identity(sql)) != identity:
                 if sql.run("SELECT 1 FROM tables LIMIT 1"):
-                    raise another_ledger(self.shown, present_identity, identity)
+                    raise another_ledger_error(self.shown, present_identity, identity)
                 sql.do("UPDATE ledger SET identity = ?", identity)
             for table in tables:
                 if not self._add_if_unknown(sql, table.table, table.published, table.table_id):
-                    raise version_taken(table.table, table.published, _newest_versions(sql, {table.table}).get(table.table))
+                    raise version_taken_error(
+                        table.table, table.published, _read_newest_versions(sql, {table.table}).get(table.table)
+                    )
             commits = [commit for table in tables for commit in table.commits]
             if commits:
                 _ratify(sql, commits, {table.table: table.published for table in tables}, _now_ms())
@@ -144,23 +146,23 @@ class SqlLedger:
     def tail(self, table: str) -> Tail | None:
         """The table's newest version, and its commits that are not published; None if the table is not known."""
         with self._transaction(writes=False) as sql:
-            return _tail(sql, table)
+            return _read_tail(sql, table)
 
     def tail_in(self, transaction: str, table: str) -> Tail | None:
         """The table as the transaction sees it: its version when the transaction began (base), then the proposed commits."""
         with self._transaction(writes=False) as sql:
-            begun, tail = _find_open(sql, transaction), _tail(sql, table)
+            begun, tail = _find_open(sql, transaction), _read_tail(sql, table)
             if tail is None:
                 return None
-            base = _version_at(sql, table, begun.moment)
+            base = _find_version_at(sql, table, begun.moment)
             if base is None:
-                raise not_remembered(self.shown, table, transaction)
+                raise not_remembered_error(self.shown, table, transaction)
             columns = "place, version, name, size_bytes, time_ms"
             where = "WHERE transaction_id = ? AND place = ? ORDER BY version"
             proposed_commits = [Ratified(*row) for row in sql.run(f"SELECT {columns} FROM proposals {where}", transaction, table)]
             # Otherwise they belong to a table that was at this place before.
             if proposed_commits and proposed_commits[0].version != base + 1:
-                raise not_remembered(self.shown, table, transaction)
+                raise not_remembered_error(self.shown, table, transaction)
         commits = (*(commit for commit in tail.commits if commit.version <= base), *proposed_commits)
         return replace(tail, version=base + len(proposed_commits), commits=commits, base=base)
 
@@ -177,12 +179,12 @@ class SqlLedger:
         """Make all commits versions of their tables, or none; returns the moment. Parameters as in Ledger.ratify."""
         with self._transaction(writes=True) as sql:
             if transaction is not None:
-                _find_open(sql, transaction)
+                _find_open(sql, transaction)  # raises if it has ended
                 _end_transaction(sql, transaction, _COMMITTED)
-            newest = _newest_versions(sql, {commit.table for commit in commits}.union(expected or ()))
+            newest = _read_newest_versions(sql, {commit.table for commit in commits}.union(expected or ()))
             for table, version in (expected or {}).items():
                 if newest.get(table) != version:
-                    raise version_taken(table, version, newest.get(table))
+                    raise version_taken_error(table, version, newest.get(table))
             now = _now_ms()
             moment = _ratify(sql, commits, newest, now)
             if token is not None:
@@ -208,11 +210,11 @@ class SqlLedger:
     def version_at(self, table: str, moment: int) -> int | None:
         """The table's version at a moment; None if the table or its version then is not known."""
         with self._transaction(writes=False) as sql:
-            return _version_at(sql, table, moment)
+            return _find_version_at(sql, table, moment)
 
     # ------------------------------------------------------------ transactions over tables
 
-    def begin(self, seconds: float) -> Begun:
+    def begin(self, seconds: float) -> OpenTransaction:
         """Begin a transaction that may last for this time, and delete the rows of transactions whose time is over."""
         identity, now = str(uuid.uuid4()), _now_ms()
         with self._transaction(writes=True) as sql:
@@ -223,33 +225,33 @@ class SqlLedger:
             sql.do(f"DELETE FROM transactions WHERE {is_old}", _COMMITTED, now - COMMITTED_RETENTION_MS, now)
             ((moment,),) = sql.run("SELECT moment FROM ledger")
             sql.do("INSERT INTO transactions VALUES (?, ?, ?, ?)", identity, moment, _OPEN, now + round(seconds * 1000))
-        return Begun(identity, moment)
+        return OpenTransaction(identity=identity, moment=moment)
 
-    def find(self, transaction: str) -> Begun:
+    def find(self, transaction: str) -> OpenTransaction:
         """An open transaction. Raises TransactionEndedError."""
         with self._transaction(writes=False) as sql:
             return _find_open(sql, transaction)
 
-    def propose(self, transaction: str, proposed: Proposed) -> None:
+    def propose(self, transaction: str, proposed: ProposedCommit) -> None:
         """Add a staged commit to an open transaction. Raises VersionTakenError if it already has a commit of that version."""
         commit = proposed.commit
         with self._transaction(writes=True) as sql:
-            _find_open(sql, transaction)
+            _find_open(sql, transaction)  # raises if it has ended
             key = (transaction, commit.table, commit.version)
             if sql.run("SELECT 1 FROM proposals WHERE transaction_id = ? AND place = ? AND version = ?", *key):
-                raise version_taken(commit.table, commit.version, commit.version)
+                raise version_taken_error(commit.table, commit.version, commit.version)
             values = (*key, commit.name, commit.size_bytes, commit.time_ms, proposed.described.decode())
             sql.do("INSERT INTO proposals VALUES (?, ?, ?, ?, ?, ?, ?)", *values)
 
-    def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
+    def proposed(self, transaction: str, table: str | None = None) -> list[ProposedCommit]:
         """The commits of an open transaction, of one table or of all; empty if it has ended."""
         with self._transaction(writes=False) as sql:
-            return _proposed(sql, transaction, table)
+            return _read_proposed(sql, transaction, table)
 
     def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
         """Store reads of a table that belong to no commit of the transaction."""
         with self._transaction(writes=True) as sql:
-            _find_open(sql, transaction)
+            _find_open(sql, transaction)  # raises if it has ended
             sql.do("INSERT INTO held_reads VALUES (?, ?, ?, ?)", str(uuid.uuid4()), transaction, table, reads.decode())
 
     def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
@@ -266,10 +268,10 @@ class SqlLedger:
             rows = sql.run("SELECT state FROM transactions WHERE identity = ?", transaction)
         return rows[0][0] if rows else None
 
-    def abort(self, transaction: str) -> list[Proposed]:
+    def abort(self, transaction: str) -> list[ProposedCommit]:
         """End a transaction, and return the commits that it had proposed; empty if it had ended before."""
         with self._transaction(writes=True) as sql:
-            proposals = _proposed(sql, transaction, None)
+            proposals = _read_proposed(sql, transaction, None)
             return proposals if _end_transaction(sql, transaction, _ABORTED) else []
 
     def moment_of(self, token: str) -> int | None:
@@ -279,13 +281,14 @@ class SqlLedger:
         return rows[0][0] if rows else None
 
 
-def _identity(sql: Statements) -> str:
+def _read_identity(sql: Statements) -> str:
     """The ledger's identity, as the database has it now."""
     return str(sql.run("SELECT identity FROM ledger")[0][0])
 
 
-def _tail(sql: Statements, table: str) -> Tail | None:
-    """The newest version, and the commits that are not published; None if the table is not known."""
+def _read_tail(sql: Statements, table: str) -> Tail | None:
+    """The newest version, and the commits that are not published; None if the table is not known. If all are published, the LEFT
+    JOIN gives one row without a commit."""
     rows = sql.run(
         "SELECT t.version, c.version, c.name, c.size_bytes, c.time_ms, t.table_id FROM tables t LEFT JOIN commits c "
         "ON c.place = t.place AND c.version > t.published WHERE t.place = ? ORDER BY c.version",
@@ -296,7 +299,7 @@ def _tail(sql: Statements, table: str) -> Tail | None:
     return Tail(rows[0][0], tuple(Ratified(table, *row[1:5]) for row in rows if row[1] is not None), rows[0][5])
 
 
-def _version_at(sql: Statements, table: str, moment: int) -> int | None:
+def _find_version_at(sql: Statements, table: str, moment: int) -> int | None:
     """The newest version that was ratified up to the moment; None if the table was registered later, or the ledger no longer
     knows.
     """
@@ -317,12 +320,12 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _find_open(sql: Statements, transaction: str) -> Begun:
+def _find_open(sql: Statements, transaction: str) -> OpenTransaction:
     """An open transaction. Raises TransactionEndedError."""
     rows = sql.run("SELECT moment, state FROM transactions WHERE identity = ? AND ends_ms >= ?", transaction, _now_ms())
     if not rows or rows[0][1] != _OPEN:
-        raise ended(transaction, rows[0][1] if rows else None)
-    return Begun(transaction, rows[0][0])
+        raise ended_error(transaction, rows[0][1] if rows else None)
+    return OpenTransaction(identity=transaction, moment=rows[0][0])
 
 
 def _end_transaction(sql: Statements, transaction: str, state: str) -> bool:
@@ -336,12 +339,12 @@ def _end_transaction(sql: Statements, transaction: str, state: str) -> bool:
     return is_open
 
 
-def _proposed(sql: Statements, transaction: str, table: str | None) -> list[Proposed]:
+def _read_proposed(sql: Statements, transaction: str, table: str | None) -> list[ProposedCommit]:
     """The transaction's commits, sorted by table and version. table: None for all tables."""
     columns = "place, version, name, size_bytes, time_ms, described"
     place_condition, values = ("", (transaction,)) if table is None else (" AND place = ?", (transaction, table))
     rows = sql.run(f"SELECT {columns} FROM proposals WHERE transaction_id = ?{place_condition} ORDER BY place, version", *values)
-    return [Proposed(Ratified(*row[:5]), row[5].encode()) for row in rows]
+    return [ProposedCommit(Ratified(*row[:5]), row[5].encode()) for row in rows]
 
 
 def _use_token(sql: Statements, token: str, moment: int, now: int) -> None:
@@ -355,7 +358,7 @@ def _use_token(sql: Statements, token: str, moment: int, now: int) -> None:
     sql.do("INSERT INTO tokens VALUES (?, ?, ?)", token, moment, now)
 
 
-def _newest_versions(sql: Statements, tables: Collection[str]) -> dict[str, int]:
+def _read_newest_versions(sql: Statements, tables: Collection[str]) -> dict[str, int]:
     """The newest version of each of these tables, without those that are not known."""
     if not tables:
         return {}
@@ -364,13 +367,13 @@ def _newest_versions(sql: Statements, tables: Collection[str]) -> dict[str, int]
 
 
 def _ratify(sql: Statements, commits: Sequence[Ratified], newest: Mapping[str, int], now: int) -> int:
-    """Make all commits versions of their tables; returns the moment. newest: the versions of these tables so far; a table that is
-    not known has none. now: ms since 1970. Raises VersionTakenError.
+    """Make all commits versions of their tables; returns the moment. newest: the newest version of each of these tables before,
+    without tables that are not known. now: ms since 1970. Raises VersionTakenError.
     """
     versions = dict(newest)
     for commit in commits:
         if commit.version - 1 != versions.get(commit.table):
-            raise version_taken(commit.table, commit.version, newest.get(commit.table))
+            raise version_taken_error(commit.table, commit.version, newest.get(commit.table))
         versions[commit.table] = commit.version
     ((moment,),) = sql.run("UPDATE ledger SET moment = moment + 1 RETURNING moment")
     for commit in commits:

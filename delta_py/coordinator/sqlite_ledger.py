@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from delta_py.coordinator.connections import Connections
-from delta_py.coordinator.ledger import unavailable
+from delta_py.coordinator.ledger import unavailable_error
 from delta_py.coordinator.sql_ledger import SqlLedger, Statements
 from delta_py.coordinator.turns import FileTurns
 
@@ -42,7 +42,7 @@ class SqliteLedger(SqlLedger):
                 yield _Statements(cursor)  # if the block fails, closing the connection rolls back
                 connection.commit()
         except sqlite3.Error as error:
-            raise unavailable(self.shown, error) from error
+            raise unavailable_error(self.shown, error) from error
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)

@@ -20,7 +20,7 @@ WAIT_SECONDS = 5.0
 """After this time a writer continues without its turn: the process that has the turn may be stopped."""
 
 _PAUSE_SECONDS = 60.0  # how long no writer waits for turns at the table after that
-_FIRST_NAP_SECONDS, _LONGEST_NAP_SECONDS = 0.0005, 0.004
+_FIRST_NAP_SECONDS, _LONGEST_NAP_SECONDS = 0.0005, 0.004  # waits between two attempts to get a lock
 
 
 class FileTurns:
@@ -36,23 +36,23 @@ class FileTurns:
 
     @contextlib.contextmanager
     def of(self, tables: Iterable[str]) -> Iterator[None]:
-        """Have the turns of these tables during the block. The wait for all of them together takes at most WAIT_SECONDS; then the
-        block runs with the turns that it has.
+        """Have the turns of these tables during the block: no other process that waits for turns runs its block then. The wait
+        for all of them together takes at most WAIT_SECONDS; then the block runs with the turns that it has.
         """
-        places: list[int] = []
+        locked_positions: list[int] = []
         end = time.monotonic() + WAIT_SECONDS
         try:
             for table in self._tables_to_wait_for(tables):
-                if not self._lock_byte(_place(table), end):
+                if not self._lock_byte(_lock_position(table), end):
                     # Threads share the mapping, so a new one replaces it.
                     self._skipped_until = {**self._skipped_until, table: time.monotonic() + _PAUSE_SECONDS}
                     break
-                places.append(_place(table))
+                locked_positions.append(_lock_position(table))
             yield
         finally:
-            for place in places:
+            for position in locked_positions:
                 with contextlib.suppress(OSError):  # a file system that was removed has no locks
-                    fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
+                    fcntl.lockf(self._file, fcntl.LOCK_UN, 1, position)
 
     def _tables_to_wait_for(self, tables: Iterable[str]) -> list[str]:
         """The tables whose turns are not skipped, in an order that is the same for all writers, so that two writers never wait
@@ -61,7 +61,7 @@ class FileTurns:
         self._skipped_until = {table: end for table, end in self._skipped_until.items() if end > now}
         return sorted(set(tables).difference(self._skipped_until))
 
-    def _lock_byte(self, place: int, end: float) -> bool:
+    def _lock_byte(self, position: int, end: float) -> bool:
         """Lock a byte of the file. Returns whether the lock was acquired before `end` (in time.monotonic). False if locks do not
         work here."""
         nap_seconds = _FIRST_NAP_SECONDS
@@ -71,7 +71,7 @@ class FileTurns:
             return False
         while True:
             try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, position)
                 return True
             except (BlockingIOError, PermissionError):  # POSIX allows both errors for a lock that another process holds
                 if time.monotonic() >= end:
@@ -90,6 +90,7 @@ class FileTurns:
         return self._file
 
 
-def _place(table: str) -> int:
-    """The byte of the file that stands for a table. Tables that share a place by chance wait for each other."""
+def _lock_position(table: str) -> int:
+    """The position of the byte that stands for a table in the file of locks. Tables that share a position by chance wait for each
+    other."""
     return zlib.crc32(table.encode("utf-8", "surrogateescape"))

@@ -14,16 +14,16 @@ from typing import Any, NoReturn
 
 from delta_py.coordinator.catalog_updates import commit_updates
 from delta_py.coordinator.ledger import (
-    Begun,
     CoordinatorUnavailableError,
     Inventory,
-    Proposed,
+    OpenTransaction,
+    ProposedCommit,
     RatificationRefusedError,
     Ratified,
     Restored,
     Tail,
     TooManyUnpublishedError,
-    version_taken,
+    version_taken_error,
 )
 from delta_py.errors import DeltaError, TableNotFoundError, UnsupportedOperationError
 from delta_py.unity.catalog_answers import CatalogTable
@@ -32,7 +32,9 @@ from delta_py.unity.table_access import TableAccess
 
 TABLE_ID_PROPERTY = "io.unitycatalog.tableId"
 
-_LOADED_SECONDS = 1.0  # a table is opened and read in one call
+# For so long after a table was opened, the first tail uses the answer of the request that opened it: a user's call opens and
+# reads the table.
+_FIRST_TAIL_SECONDS = 1.0
 _THROTTLED = 429
 _LIMIT_REACHED = "ResourceExhaustedException"
 _VERSION_TAKEN = "CommitVersionConflictException"
@@ -42,7 +44,8 @@ _OTHER_TABLE = "UpdateRequirementConflictException"
 class UnityLedger:
     """The Ledger (ledger.py) of one table of Unity Catalog. shown: the table's name. table_id: of the table that was opened.
     access: None in a process to which the token was not sent; every request of the ledger then raises
-    UnsupportedOperationError. loaded: the table as it was just loaded, for the first tail."""
+    UnsupportedOperationError. loaded: the table as the catalog has just described it, so that the first `tail` needs no
+    request."""
 
     def __init__(self, shown: str, table_id: str, access: TableAccess | None, loaded: CatalogTable | None = None) -> None:
         self.shown, self.identity, self._access = shown, table_id, access
@@ -64,7 +67,7 @@ class UnityLedger:
         """The table's newest version, and its commits that are not published; None if the catalog does not ratify the table's
         commits. Raises TableNotFoundError if the name means another table by now, and as RestClient.get."""
         loaded, self._loaded = self._loaded, None
-        if loaded is None or time.monotonic() - self._loaded_at > _LOADED_SECONDS:
+        if loaded is None or time.monotonic() - self._loaded_at > _FIRST_TAIL_SECONDS:
             loaded = self._load()
         self.allowed_maintenance = loaded.allowed_maintenance
         if loaded.newest_version is None:
@@ -100,7 +103,7 @@ class UnityLedger:
     def _raise_refusal(self, commit: Ratified, error: CatalogRefusedError) -> NoReturn:
         """Raise the error of a Ledger that a refusal of the catalog means."""
         if error.kind == _VERSION_TAKEN:
-            raise version_taken(commit.table, commit.version, self._newest_after_conflict()) from error
+            raise version_taken_error(commit.table, commit.version, self._newest_after_conflict()) from error
         if error.kind == _OTHER_TABLE:
             raise self._replaced_error() from error
         if error.kind == _LIMIT_REACHED:
@@ -112,7 +115,9 @@ class UnityLedger:
         ) from error
 
     def _newest_after_conflict(self) -> int | None:
-        """The version may be ours, from an earlier request. So an error here must not say that nothing was committed."""
+        """Ask the catalog for the newest version, after it reported that the version of a commit is taken. The version may be
+        ours, from an earlier request without an answer. So a failure raises CoordinatorUnavailableError, which does not say that
+        nothing was committed."""
         try:
             return self._load().newest_version
         except (CatalogRefusedError, CatalogAnswerError) as error:
@@ -185,19 +190,19 @@ class UnityLedger:
         """None, because the catalog's API has no moments."""
         return None
 
-    def begin(self, seconds: float) -> Begun:
+    def begin(self, seconds: float) -> OpenTransaction:
         return self._refuse_transactions()
 
-    def find(self, transaction: str) -> Begun:
+    def find(self, transaction: str) -> OpenTransaction:
         return self._refuse_transactions()
 
     def tail_in(self, transaction: str, table: str) -> Tail | None:
         return self._refuse_transactions()
 
-    def propose(self, transaction: str, proposed: Proposed) -> None:
+    def propose(self, transaction: str, proposed: ProposedCommit) -> None:
         self._refuse_transactions()
 
-    def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
+    def proposed(self, transaction: str, table: str | None = None) -> list[ProposedCommit]:
         return self._refuse_transactions()
 
     def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
@@ -209,7 +214,7 @@ class UnityLedger:
     def state_of(self, transaction: str) -> str | None:
         return self._refuse_transactions()
 
-    def abort(self, transaction: str) -> list[Proposed]:
+    def abort(self, transaction: str) -> list[ProposedCommit]:
         return self._refuse_transactions()
 
     def moment_of(self, token: str) -> int | None:

@@ -55,9 +55,9 @@ from delta_py.write.rewrite import added, removed
 
 @dataclass(frozen=True, slots=True)
 class CloneSource:
-    """The source of a clone, without its files. root: the base of relative paths. label: its name, for the history. config: its
-    definition. version: -1 if the source has no versions. last_row_id: the highest row id that it has assigned, -1 for none.
-    table: the source's store; None if the source has no log.
+    """The source of a clone, without its files. root: the base of relative paths. label: the source's name, for the history.
+    config: its definition. version: -1 if the source has no versions. last_row_id: the highest row id that the source has
+    assigned, -1 for none. table: the store of the source's log; None if the source has no log.
     """
 
     root: str
@@ -73,14 +73,14 @@ class CloneSource:
     def of_table(cls, table: Snapshot) -> CloneSource:
         """The source for a version of a table. Reads the list of its files, to count them."""
         return cls(
-            table.table_root,
-            f"delta.`{encode_path(table.table_root)}`",
-            table.config,
-            table.num_files,
-            table.version,
-            table.domain_metadata(),
-            highest_assigned_row_id(table),
-            table.store,
+            root=table.table_root,
+            label=f"delta.`{encode_path(table.table_root)}`",
+            config=table.config,
+            file_count=table.num_files,
+            version=table.version,
+            domains=table.domain_metadata(),
+            last_row_id=highest_assigned_row_id(table),
+            table=table.store,
         )
 
 
@@ -100,7 +100,7 @@ def shallow_clone(
     Raises TableAlreadyExistsError (DELTA_TABLE_ALREADY_EXISTS), InvalidOptionError for a directory with other files or the
     source's own, and UnsupportedTableFeatureError for a source that this version cannot write.
     """
-    old_table = table_in_place(source.table_root, target, replace_table=replace_table)
+    old_table = load_table_to_replace(source.table_root, target, replace_table=replace_table)
     files = plan_scan(source, None, None, ScanOptions(keep_all=True)).scan_files()
     return clone_files(CloneSource.of_table(source), map(added, files), target, old_table, properties or {})
 
@@ -113,7 +113,7 @@ def clone_files(
     """
     transaction = clone_transaction(source, target, old_table, properties)
     adds = tuple(_with_absolute_paths(file, source.root) for file in files)
-    _, removed_files = put_files(transaction, source, adds, files_in_place(transaction, old_table))
+    _, removed_files = replace_files(transaction, source, adds, scan_replaced_files(transaction, old_table))
     metrics = {
         "sourceTableSize": sum(add.size_bytes for add in adds),
         "sourceNumOfFiles": len(adds),
@@ -147,10 +147,11 @@ def clone_parameters(source: CloneSource) -> dict[str, Any]:
     return {"source": source.label, "sourceVersion": source.version}
 
 
-def table_in_place(
+def load_table_to_replace(
     source_root: str, target: ObjectStore, *, replace_table: bool, check_free: Callable[[ObjectStore], None] = check_empty
 ) -> Snapshot | None:
-    """The table to replace; None if there is none. check_free: raises if other files occupy the place. Raises as clone_table."""
+    """Load the table at the clone's place, which the clone replaces; None if there is none. check_free: called if there is none;
+    raises if other files occupy the place. Raises as clone_table."""
     if target.root == source_root:
         raise InvalidOptionError(f"The table at {target.root} cannot be cloned onto itself. Choose another path.")
     try:
@@ -180,32 +181,36 @@ def clone_transaction(
     return transaction
 
 
-def files_in_place(transaction: Transaction, old_table: Snapshot | None) -> list[ScanFile]:
-    """The files of the table that the clone replaces; empty if there is none. The transaction records that they were read."""
+def scan_replaced_files(transaction: Transaction, old_table: Snapshot | None) -> list[ScanFile]:
+    """The files of the table that the clone replaces; empty if there is no such table. The transaction records that it has read
+    these files, so that it conflicts with a writer that changes them."""
     return [] if old_table is None else list(transaction.scan(None, options=ScanOptions(keep_all=True)).scan_files())
 
 
-def put_files(
+def replace_files(
     transaction: Transaction, source: CloneSource, adds: Iterable[AddFile], old_files: Iterable[ScanFile]
 ) -> tuple[list[AddFile], list[ScanFile]]:
-    """Add the clone's files to the transaction, and remove those of the table that is replaced. adds: all files of the clone.
-    old_files: all files of the replaced table. Returns the files that it did not have, and the files that it loses.
+    """Add the clone's files to the transaction, and remove the files of the replaced table. adds: all files of the clone.
+    old_files: all files of the replaced table. Returns two lists: the files that the replaced table did not have, and the files
+    that it loses.
 
-    A file in both sets is neither, because a commit may not add and remove the same file. It is added again without dataChange if
-    its row ids differ, or if another program has overwritten it: then its former rows are gone, and the changes are unknown.
+    A file that both have is in neither list, because a commit may not add and remove the same file. The file is added again,
+    without dataChange, if its row ids differ, or if another program has overwritten it: then its former rows are gone, and the
+    changes are unknown.
     Protocol: Add File and Remove File.
     """
-    new_by_key, old_by_key = {add.key: add for add in adds}, {file.key: file for file in old_files}
+    new_by_key = {add.key: add for add in adds}
+    old_by_key = {file.key: file for file in old_files}
     added_files = [add for key, add in new_by_key.items() if key not in old_by_key]
     removed_files = [file for key, file in old_by_key.items() if key not in new_by_key]
-    other_ids = renumbered(new_by_key, old_by_key, transaction.config, source.last_row_id)
+    renumbered_files = renumbered(new_by_key, old_by_key, transaction.config, source.last_row_id)
     overwritten = [
         add for key, add in new_by_key.items() if key in old_by_key and _size_and_time(add) != _size_and_time(old_by_key[key])
     ]
-    readded = {file.key: replace(file, data_change=False) for file in (*other_ids, *overwritten)}
+    readded_files = {file.key: replace(file, data_change=False) for file in (*renumbered_files, *overwritten)}
     now_ms = time.time_ns() // 1_000_000
     removes = tuple(removed(file, now_ms=now_ms) for file in removed_files)
-    transaction.add(WrittenFiles(adds=(*added_files, *readded.values()), removes=removes))
+    transaction.add(WrittenFiles(adds=(*added_files, *readded_files.values()), removes=removes))
     return added_files, removed_files
 
 
@@ -217,11 +222,12 @@ def _size_and_time(file: AddFile | ScanFile) -> tuple[int, int]:
 def _definition_transaction(
     target: ObjectStore, old_table: Snapshot | None, protocol: Protocol, metadata: Metadata
 ) -> Transaction:
-    """A transaction that sets the metadata. A table that is replaced keeps the properties of its own log, and the high water
-    marks of its identity columns. protocol: of the clone.
+    """A transaction that sets the metadata. A replaced table keeps the properties of its own log, and the high water marks of its
+    identity columns. protocol: the clone's.
     """
     if old_table is None:
         return Transaction(None, store=target).set_metadata(metadata)
+    # at_ms: the time that the commit must have if it enables in-commit timestamps; None for any time.
     metadata, at_ms = on_log_of(old_table, protocol, with_marks_of(old_table.schema, metadata))
     return transaction_at(old_table, at_ms).set_metadata(metadata)
 
@@ -232,8 +238,8 @@ def _definition_transaction(
 def _clone_definition(
     source: CloneSource, target: ObjectStore, old_table: Snapshot | None, properties: Mapping[str, str]
 ) -> tuple[Protocol, Metadata]:
-    """The clone's protocol and metadata. old_table: the table that it replaces, which keeps its id, name and
-    description; None for a new one."""
+    """The clone's protocol and metadata. old_table: the table that the clone replaces; the clone then has that table's id, name
+    and description. None if there is no such table: then the clone gets a new id, and neither name nor description."""
     new_properties, features = split_configuration(properties)
     refuse_constraints(new_properties)
     _refuse_versions(new_properties)
@@ -307,7 +313,7 @@ def _clone_domains(source: CloneSource, old_table: Snapshot | None) -> Iterator[
     """The domain actions that give the clone the domains of the source, and no others. The domain of row tracking gets the
     highest row id that the source or the replaced table has assigned, so that new ids are greater."""
     clone_domains = {} if old_table is None else old_table.domain_metadata()
-    source_domains = _without_segments(source.domains, clone_domains)
+    source_domains = _source_domains_for_clone(source.domains, clone_domains)
     for name in sorted((source_domains.keys() | clone_domains.keys()) - {ROW_TRACKING_DOMAIN}):
         yield source_domains[name] if name in source_domains else replace(clone_domains[name], removed=True)
     mark = max(source.last_row_id, -1 if old_table is None else highest_assigned_row_id(old_table))
@@ -315,12 +321,12 @@ def _clone_domains(source: CloneSource, old_table: Snapshot | None) -> Iterator[
         yield row_tracking_domain(mark)
 
 
-def _without_segments(
+def _source_domains_for_clone(
     source_domains: Mapping[str, DomainMetadata], clone_domains: Mapping[str, DomainMetadata]
 ) -> dict[str, DomainMetadata]:
-    """The source's domains for the clone. Segments (the files of an index) are the source's own, so the clone gets indexes
-    without them; if the clone has the same index already, its own segments remain. An index that this version does not understand
-    is left out.
+    """The source's metadata domains, changed for the clone. A domain of an index names segments, which are files of the source's
+    own. So the clone gets the index without segments; if the clone has the same index already, the clone's own segments remain.
+    An index that this version does not understand is left out.
     """
     clone_indexes = {(index.name, index.column, index.kind): index for index in definitions_of(clone_domains)[0]}
     domains = {name: domain for name, domain in source_domains.items() if not name.startswith(INDEX_PREFIX)}

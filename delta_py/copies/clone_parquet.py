@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from delta_py.copies.clone import CloneSource, clone_files, table_in_place
+from delta_py.copies.clone import CloneSource, clone_files, load_table_to_replace
 from delta_py.copies.convert_to_delta import ConvertRequest, ParquetTable, ReadFooters, read_directory, read_here
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.optimize.optimize import AtTable, here
@@ -39,12 +39,13 @@ def clone_parquet(
     """Make the target a shallow clone of the Parquet files below the source's root; returns its version and the metrics of the
     commit.
 
-    request: of the source; its configuration counts as the source's. replace_table, properties: as in shallow_clone.
-    Raises as shallow_clone and read_directory; InvalidOptionError if one place contains the other; UnsupportedOperationError
-    (DELTA_CLONE_UNSUPPORTED_SOURCE) for a source that is a table.
+    request: describes the source; its configuration counts as the source's properties. read: reads the footers of the files; None
+    for threads of this process. run_at_table: runs a step in the process that has the tables. replace_table, properties: as in
+    shallow_clone. Raises as shallow_clone and read_directory; InvalidOptionError if one place contains the other;
+    UnsupportedOperationError (DELTA_CLONE_UNSUPPORTED_SOURCE) for a source that is a table.
     """
     _check_apart(source.root, target.root)
-    old_table = run_at_table(partial(table_in_place, source.root, target, replace_table=replace_table))
+    old_table = run_at_table(partial(load_table_to_replace, source.root, target, replace_table=replace_table))
     parquet_table = read_directory(source, request, read or read_here, run_at_table)
     if parquet_table is None:
         raise unsupported_source(f"parquet.`{source.root}`", "Delta", "Name it as a table, by delta.`/path` or its name.")
@@ -65,7 +66,7 @@ def _commit_clone(
     """Commit the clone. root: of the source. table: its files and columns. old_table: the table that is replaced; None if there
     is none. Returns as clone_parquet."""
     label = f"parquet.`{encode_path(root)}`" if request.catalog_table is None else request.catalog_table
-    source = CloneSource(root, label, table.definition.config, len(table.adds))
+    source = CloneSource(root=root, label=label, config=table.definition.config, file_count=len(table.adds))
     return clone_files(source, table.adds, target, old_table, properties)
 
 

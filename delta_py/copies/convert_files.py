@@ -38,13 +38,13 @@ def find_files(store: ObjectStore) -> pa.Table | None:
         return None
     except TableNotFoundError:
         pass
-    committed = committed_files(store)
+    stream_paths = committed_files(store)
     files: list[ObjectInfo] = []
     for info in store.list_recursive(""):
-        _check_place(store, info.path)
-        if not _is_hidden(info.path) and (committed is None or info.path in committed):
+        _check_belongs_to_directory(store, info.path)
+        if not _is_hidden(info.path) and (stream_paths is None or info.path in stream_paths):
             files.append(info)
-    missing_paths = sorted((committed or frozenset()) - {info.path for info in files})
+    missing_paths = sorted((stream_paths or frozenset()) - {info.path for info in files})
     if missing_paths:
         raise DataFileError(
             f"A stream of Spark has committed {len(missing_paths)} files to the directory {store.root} that are not there, such "
@@ -79,8 +79,9 @@ def _is_hidden(path: str) -> bool:
     )
 
 
-def _check_place(store: ObjectStore, path: str) -> None:
-    """Raises UnsupportedOperationError for a file that belongs to the log of another table or of a stream, below the root."""
+def _check_belongs_to_directory(store: ObjectStore, path: str) -> None:
+    """Raises UnsupportedOperationError if the path shows that a table or the output of a stream lies below the root: then not all
+    files are rows of one table."""
     directory, separator, _ = path.rpartition(f"/{LOG_DIRECTORY}/")
     if separator:
         raise UnsupportedOperationError(

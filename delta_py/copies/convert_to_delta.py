@@ -49,11 +49,11 @@ ReadFooters: TypeAlias = Callable[[FooterReading, pa.Table], pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class ConvertRequest:
-    """Facts about the files, and options. partition_schema: the columns of the directories, in their order; None if there are
-    none.
-    collect_stats: statistics from the footers. configuration: table properties. catalog_table: its name in a catalog, for the
-    history. time_zone: of timestamps in names of directories. catalog_partitions: the directories that a catalog has for its
-    table, as it shows them, such as `day=2024-05-01`; they must be those of the files. None: they are not compared.
+    """A request to convert a directory. partition_schema: the columns in the names of the directories, in their order; None if
+    there are none. collect_stats: store statistics from the footers in the log. configuration: table properties. name,
+    description: of the new table. catalog_table: the table's name in a catalog, for the history; None without a catalog.
+    catalog_partitions: the directories that the catalog has for its table, as it shows them, such as `day=2024-05-01`; they must
+    be the directories of the files. None: they are not compared. time_zone: of timestamps in names of directories.
     """
 
     partition_schema: StructType | None = None
@@ -148,7 +148,7 @@ def read_here(reading: FooterReading, files: pa.Table) -> pa.Table:
 
 
 def parts_of(files: pa.Table, count: int) -> list[pa.Table]:
-    """The files in parts of `count` files."""
+    """The files in slices of `count` rows; the last one may be shorter."""
     return [files.slice(start, count) for start in range(0, files.num_rows, count)]
 
 
@@ -161,9 +161,9 @@ def _columns_and_footers(
     """The columns of all files, and their footers (FOOTER_SCHEMA) with statistics of the table's columns."""
     first_footer = read(FooterReading(store), files.slice(0, 1))
     # If the first file cannot be read, the loop reads all footers, and _check_footers reports all such files.
-    is_sound = first_footer["schema"].null_count == 0
+    is_readable = first_footer["schema"].null_count == 0
     reading = _footer_reading(
-        store, request, merge_files(first_footer, request.partitions).schema if is_sound else request.partitions
+        store, request, merge_files(first_footer, request.partitions).schema if is_readable else request.partitions
     )
     # The first file's columns say which statistics are needed, until the columns of all files are known. The loop runs at most
     # twice: the columns of the files do not depend on the statistics that are read.
@@ -179,7 +179,8 @@ def _columns_and_footers(
 
 
 def _footer_reading(store: ObjectStore, request: ConvertRequest, schema: StructType) -> FooterReading:
-    """How footers are read: with the statistics that a table of these columns collects. Without collect_stats, with none."""
+    """The settings for reading footers, with the statistics that a table of these columns collects; without statistics if the
+    request does not collect any."""
     if not request.collect_stats:
         return FooterReading(store)
     # A preliminary configuration: only columns and properties matter for the choice of statistics. The protocol, (1,2), and the

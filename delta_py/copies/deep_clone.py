@@ -25,7 +25,14 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.copies.clone import CloneSource, clone_parameters, clone_transaction, files_in_place, put_files, table_in_place
+from delta_py.copies.clone import (
+    CloneSource,
+    clone_parameters,
+    clone_transaction,
+    load_table_to_replace,
+    replace_files,
+    scan_replaced_files,
+)
 from delta_py.definition.create import check_empty
 from delta_py.errors import StorageError
 from delta_py.index_commands.index_upkeep import index_clone
@@ -73,21 +80,21 @@ def deep_clone(
     Raises as clone_table, and DataFileError for files of the source that are missing or differ from the log. Finished copies
     stay, and the next run uses them.
     """
-    old_table = run_at_table(partial(_table_in_place, source, target, replace_table))
+    old_table = run_at_table(partial(_load_table_to_replace, source, target, replace_table))
     clone = DeepClone(source, target, None if old_table is None else old_table.through(target), dict(properties or {}))
-    copies = run_at_table(clone.missing).to_pylist()
+    copies = run_at_table(clone.find_missing_copies).to_pylist()
     if copies:
         copy_all(source.store, target, copies)
     return run_at_table(clone.commit, once=True)
 
 
-def _table_in_place(source: Snapshot, target: ObjectStore, replace_table: bool) -> Snapshot | None:
-    return table_in_place(source.table_root, target, replace_table=replace_table, check_free=_check_free)
+def _load_table_to_replace(source: Snapshot, target: ObjectStore, replace_table: bool) -> Snapshot | None:
+    return load_table_to_replace(source.table_root, target, replace_table=replace_table, check_free=_check_free)
 
 
 def _check_free(target: ObjectStore) -> None:
-    """Raises InvalidOptionError if the target, which has no table, has files. Files that a clone that died has left are
-    accepted."""
+    """Raises InvalidOptionError if the target, which has no table, has files, unless all of them are left from a clone that did
+    not finish."""
     paths = listed_objects(target)["path"].to_pylist()
     if not all(_FILES_OF_CLONES.fullmatch(path) for path in paths):
         check_empty(target)
@@ -95,19 +102,19 @@ def _check_free(target: ObjectStore) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DeepClone:
-    """A clone in progress. Small and picklable. present: the table that the clone replaces; None if there is none. properties:
-    set in addition to those of the source."""
+    """A clone in progress, small and picklable. replaced_table: the table that the clone replaces; None if there is none.
+    properties: set in addition to those of the source."""
 
     source: Snapshot
     target: ObjectStore
-    present: Snapshot | None
+    replaced_table: Snapshot | None
     properties: Mapping[str, str] = field(default_factory=dict)
 
-    def missing(self) -> pa.Table:
-        """The copies that must be made, as COPY_SCHEMA, large files first. Copies that the target has are left out, except those
-        that VACUUM may delete before the commit."""
+    def find_missing_copies(self) -> pa.Table:
+        """Find the copies that must be made: COPY_SCHEMA, large files first. Lists the target. Copies that the target has are
+        left out, except those that VACUUM may delete before the commit."""
         copies = self._required_copies()
-        return copies.filter(pc.invert(self._are_in_target(copies, self._usable_from_ms()))).sort_by([("size", "descending")])
+        return copies.filter(pc.invert(self._are_in_target(copies, self._oldest_reusable_ms()))).sort_by([("size", "descending")])
 
     def commit(self) -> dict[str, Any]:
         """Make the target the clone. Raises StorageError when a copy was deleted in the meantime, else as Transaction.commit."""
@@ -126,7 +133,7 @@ class DeepClone:
     def _files_with_copies(self) -> Iterator[tuple[ScanFile, AddFile]]:
         """Yield each file of the source, with the add action of its copy for the target's log."""
         for file in plan_scan(self.source, None, None, ScanOptions(keep_all=True)).scan_files():
-            vector = None if file.deletion_vector is None else self._copied_vector(file.deletion_vector)
+            vector = None if file.deletion_vector is None else self._vector_of_copy(file.deletion_vector)
             yield file, replace(added(file), path=self._copy_path(file), path_text=None, deletion_vector=vector)
 
     def _copy_path(self, file: ScanFile) -> str:
@@ -138,7 +145,7 @@ class DeepClone:
         directory = file.path.rpartition("/")[0]
         return f"{directory}/{name}" if _may_hold_copies(directory) else name
 
-    def _copied_vector(self, vector: DeletionVectorDescriptor) -> DeletionVectorDescriptor:
+    def _vector_of_copy(self, vector: DeletionVectorDescriptor) -> DeletionVectorDescriptor:
         """The descriptor in the target's log. Readers derive the path of the copy from the id in it (storage type `u`)."""
         if vector.path is None:  # the vector is in the log itself
             return vector
@@ -151,8 +158,8 @@ class DeepClone:
     def _required_copies(self) -> pa.Table:
         """The copies of all files that the clone needs, as COPY_SCHEMA."""
         rows: list[tuple[str, str, int | None, int]] = []
-        # By the path of the copy: the path in the source, and the minimum size. A file may hold many vectors, and the copy must
-        # reach to the end of the last one that the clone needs.
+        # For each file of deletion vectors, by the path of its copy: the path in the source, and the minimum size in bytes. A
+        # file may hold many vectors, and the copy must reach to the end of the last one that the clone needs.
         vectors: dict[str, tuple[str, int]] = {}
         for file, add in self._files_with_copies():
             rows.append((file.path, add.path, file.size_bytes, file.size_bytes))
@@ -164,13 +171,13 @@ class DeepClone:
         columns = zip(*rows, strict=True) if rows else [()] * len(COPY_SCHEMA)
         return pa.table([pa.array(column, f.type) for column, f in zip(columns, COPY_SCHEMA, strict=True)], schema=COPY_SCHEMA)
 
-    def _are_in_target(self, copies: pa.Table, usable_from_ms: int | None) -> pa.ChunkedArray:
-        """For each copy, whether the target has it with the right size. usable_from_ms: the minimum modification time of copies
-        that the target's newest version does not reference; None to accept all copies.
+    def _are_in_target(self, copies: pa.Table, oldest_reusable_ms: int | None) -> pa.ChunkedArray:
+        """For each copy, whether the target has it with the right size. oldest_reusable_ms: the minimum modification time of
+        copies that the target's newest version does not reference; None to accept all copies.
         """
         listing = listed_objects(self.target)
-        if usable_from_ms is not None:
-            is_young = pc.greater_equal(listing["modification_time"], usable_from_ms)
+        if oldest_reusable_ms is not None:
+            is_young = pc.greater_equal(listing["modification_time"], oldest_reusable_ms)
             listing = listing.filter(pc.or_(is_young, pc.is_in(listing["path"], self._live_paths())))
         sizes = listing["size"].combine_chunks().take(pc.index_in(copies["path"], listing["path"].combine_chunks()))
         has_right_size = pc.if_else(
@@ -180,20 +187,20 @@ class DeepClone:
 
     def _live_paths(self) -> pa.Array:
         """The paths of all files of the table that the clone replaces, deletion vectors included."""
-        if self.present is None:
+        if self.replaced_table is None:
             return pa.array([], pa.string())
         paths: set[str | None] = set()
-        for batch in self.present.file_batches():
+        for batch in self.replaced_table.file_batches():
             paths.update(batch.files["path"].to_pylist())
             vectors = batch.files["deletion_vector"].drop_null().to_pylist()
             paths.update(DeletionVectorDescriptor.from_json(vector).path for vector in vectors)
         return pa.array(paths - {None}, pa.string())
 
-    def _usable_from_ms(self) -> int:
+    def _oldest_reusable_ms(self) -> int:
         """The minimum modification time of a copy that no version references, ms since 1970. VACUUM keeps such a copy for at
         least half of its retention time, and the clone is committed in this time.
         """
-        retention_time_ms = retention_ms((self.present or self.source).config.properties, DELETED_FILE_RETENTION)
+        retention_time_ms = retention_ms((self.replaced_table or self.source).config.properties, DELETED_FILE_RETENTION)
         return time.time_ns() // 1_000_000 - retention_time_ms // 2
 
     # ------------------------------------------------------------ the commit
@@ -201,10 +208,12 @@ class DeepClone:
     def _commit_clone(self) -> dict[str, Any]:
         """Commit the clone, whose copies exist; returns its version and the metrics of the commit."""
         source = CloneSource.of_table(self.source)
-        transaction = clone_transaction(source, self.target, self.present, self.properties)
-        adds, old_files = [add for _, add in self._files_with_copies()], files_in_place(transaction, self.present)
-        added_files, removed_files = put_files(transaction, source, adds, old_files)
-        paths_before, paths_after = {file.path for file in old_files}, {add.path for add in added_files}
+        transaction = clone_transaction(source, self.target, self.replaced_table, self.properties)
+        adds = [add for _, add in self._files_with_copies()]
+        old_files = scan_replaced_files(transaction, self.replaced_table)
+        added_files, removed_files = replace_files(transaction, source, adds, old_files)
+        paths_before = {file.path for file in old_files}
+        paths_after = {add.path for add in added_files}
         # A file whose deletion vector has changed counts as new and as removed, but its data file was not copied.
         copied_files = [add for add in added_files if add.path not in paths_before]
         dropped_files = [file for file in removed_files if file.path not in paths_after]
@@ -223,5 +232,6 @@ class DeepClone:
 
 
 def _may_hold_copies(directory: str) -> bool:
-    """Whether copies may lie in a directory of this name: no other path means the same directory, and VACUUM lists it."""
+    """Whether copies may lie in a directory of this name: the name is plain, so no other path means the same directory, and no
+    part begins with `.` or `_`, so VACUUM lists the directory and can delete copies that are not needed."""
     return not is_absolute(directory) and all(name and not name.startswith((".", "_")) for name in directory.split("/"))

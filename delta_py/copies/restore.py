@@ -51,8 +51,9 @@ _log = logging.getLogger("delta_py")
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The new version, and the metrics of RESTORE: files and bytes of the table afterwards, of the removed files, and of those
-    added again. num_missing_files: data files of the earlier version that the table does not get back, because they are gone.
+    """The result of a RESTORE. version: the new version. The other fields count files and bytes: of the table after the RESTORE,
+    of the files that it removed, and of the files that it added again (restored). num_missing_files: data files of the earlier
+    version that the table does not get back, because they are gone.
     """
 
     version: int
@@ -101,17 +102,26 @@ def restore(
     past = _past_snapshot(store, current, version, timestamp_ms)
     if past.version == current.version:
         files = list(plan_scan(current, None, None, ScanOptions(keep_all=True)).scan_files())
-        return Restored(current.version, _total_bytes(files), len(files), 0, 0, 0, 0)
-    with _holding_lease(store, past.version):
+        return Restored(
+            version=current.version,
+            table_size_after_restore=_total_bytes(files),
+            num_of_files_after_restore=len(files),
+            num_removed_files=0,
+            num_restored_files=0,
+            removed_files_size=0,
+            restored_files_size=0,
+        )
+    with _lease_during_restore(store, past.version):
         return _commit_restore(store, current, past, timestamp, ignore_missing_files=ignore_missing_files)
 
 
 @contextmanager
-def _holding_lease(store: ObjectStore, version: int) -> Iterator[None]:
-    """A block during which a lease (a small file next to the log) protects the version's files from each VACUUM that starts in
-    the meantime. After the commit, the newest version has the files. In a transaction over several tables this is only so when
-    the transaction ends. Then the lease is not ended after the block, and has the maximum duration; it is ended if the block
-    fails.
+def _lease_during_restore(store: ObjectStore, version: int) -> Iterator[None]:
+    """A `with` block for the RESTORE. A lease (a small file next to the log) protects the version's files from each VACUUM that
+    starts during the block. The lease ends with the block, because after the commit the newest version references the files.
+
+    In a transaction over several tables, the commit counts only when the transaction ends. So the lease then has the maximum
+    duration, and only a failed block ends it.
     """
     if not is_in_transaction(store):
         with HeldLease(Lease(store, version)):
@@ -138,7 +148,7 @@ def _commit_restore(
     past_files = {file.key: file for file in plan_scan(past, None, None, options).scan_files()}
     restored_files = [file for key, file in past_files.items() if key not in present_files]
     removed_files = [file for key, file in present_files.items() if key not in past_files]
-    missing_paths = _missing_data_files(store, restored_files, past.version, ignore_missing_files=ignore_missing_files)
+    missing_paths = _find_missing_data_files(store, restored_files, past.version, ignore_missing_files=ignore_missing_files)
     restored_files = [file for file in restored_files if file.path not in missing_paths]
     past_files = {key: file for key, file in past_files.items() if key in present_files or file.path not in missing_paths}
     past_row_id = highest_assigned_row_id(past)
@@ -212,7 +222,7 @@ def _check_not_deleted_meanwhile(store: ObjectStore, files: Sequence[ScanFile], 
         )
 
 
-def _missing_data_files(
+def _find_missing_data_files(
     store: ObjectStore, files: Sequence[ScanFile], version: int, *, ignore_missing_files: bool
 ) -> frozenset[str]:
     """The paths of the data files that storage no longer has.

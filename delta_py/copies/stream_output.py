@@ -41,12 +41,12 @@ def committed_files(store: ObjectStore) -> frozenset[str] | None:
         raise _unusable_log_error(store, f"batch {missing} is missing, though {newest_batch} exists")
     files: set[str] = set()
     for batch in range(first_batch, newest_batch + 1):
-        for path, action in _entries(store, batches[batch]):
+        for path, action in _read_entries(store, batches[batch]):
             (files.discard if action == "delete" else files.add)(path)
     return frozenset(files)
 
 
-def _entries(store: ObjectStore, name: str) -> Iterator[tuple[str, str]]:
+def _read_entries(store: ObjectStore, name: str) -> Iterator[tuple[str, str]]:
     """The entries of a file of the stream's log: yields the path of a file below the root, and `add` or `delete`. name: of the
     log file. Raises UnsupportedOperationError."""
     version, *lines = store.read(f"{STREAM_LOG}/{name}").split(b"\n")

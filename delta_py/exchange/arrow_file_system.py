@@ -91,7 +91,7 @@ class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
 
     def open_input_file(self, path: str) -> pa.NativeFile:
         size = self.sizes.get(path)
-        return self.store.open_input(path if size is not None else _store_path(path), size, is_sure=size is not None)
+        return self.store.open_input(path if size is not None else _store_path(path), size, is_size_verified=size is not None)
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
         return self.open_input_file(path)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from delta_py.coordinator.ledger import RatificationUnknownError, Tail, forget_call, known_at_other_place, staged_version
+from delta_py.coordinator.ledger import RatificationUnknownError, Tail, forget_call, known_at_other_place_error, staged_version
 from delta_py.errors import (
     CorruptTableError,
     LogFileNotFoundError,
@@ -127,7 +127,7 @@ def check_and_register(store: ObjectStore, config: TableConfig, version: int, *,
         return False
     tail = coordinated.last_tail  # the newest version and the unpublished commits in the ledger; None if it lacks the table
     if tail is not None and not _is_same_table(coordinated, tail.table_id, config):
-        raise known_at_other_place(coordinated.ledger.shown, coordinated.place, coordinated.place)
+        raise known_at_other_place_error(coordinated.ledger.shown, coordinated.place, coordinated.place)
     if is_newest:
         check_newest(store, version)
     if managed is not None:
@@ -201,7 +201,7 @@ def _undo_late_registration(coordinated: CoordinatedStore, version: int) -> bool
     registered the table before, and the table has left the ledger since. Returns whether the ledger has forgotten the table.
     """
     try:
-        coordinated.check_place(version + 1)  # raises if the log has this version, but the ledger does not
+        coordinated.check_version_is_free(version + 1)  # raises if the log has this version, but the ledger does not
     except CorruptTableError:
         return coordinated.ledger.forget(coordinated.place, version)
     return False

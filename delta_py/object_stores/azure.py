@@ -36,9 +36,9 @@ from delta_py.storage.store_options import StorageOptions
 
 T = TypeVar("T")
 
-_TIMEOUT_SECONDS = 30.0
-_CONNECT_SECONDS = 10.0
-_PAGE = 5000
+_TIMEOUT_SECONDS = 30.0  # the wait for data, unless storage.request_timeout says otherwise
+_CONNECT_SECONDS = 10.0  # at most, also if the timeout is longer
+_PAGE = 5000  # blobs in one answer to a listing
 _ONE_REQUEST_BYTES = 5 * 1024**3  # the SDK never splits a request
 _DIRECTORY_MARK = "hdi_isfolder"  # the metadata key that marks a blob as a directory of a hierarchical namespace
 _DATA_LAKE_HOST = re.compile(r"^(https?://[^./]+)\.dfs\.")  # the Blob service has the same data
@@ -74,7 +74,9 @@ class AzureClient:
             if connection_string is not None:
                 self._service = BlobServiceClient.from_connection_string(connection_string, **settings)
             else:
-                self._service = BlobServiceClient(_endpoint(account, options), _credential(account, options), **settings)
+                self._service = BlobServiceClient(
+                    _service_url(account, options), _client_credential(account, options), **settings
+                )
         except (ValueError, AzureError) as error:
             raise StorageError(
                 f"No client for Azure can be made: {options.hide(str(error))}. Check the options azure.*."
@@ -91,7 +93,7 @@ class AzureClient:
         range_arguments: dict[str, Any] = {} if start == 0 and length is None else {"offset": start, "length": length}
         try:
             where = f"{container}/{key}"
-            return self._ask(where, lambda: bytes(blob.download_blob(**range_arguments, max_concurrency=1).readall()))
+            return self._send_request(where, lambda: bytes(blob.download_blob(**range_arguments, max_concurrency=1).readall()))
         except BeyondTheEnd:
             return b""
 
@@ -105,7 +107,7 @@ class AzureClient:
     def size(self, container: str, key: str) -> int:
         """The object's size in bytes."""
         blob = self._container(container).get_blob_client(key)
-        return int(self._ask(f"{container}/{key}", blob.get_blob_properties).size)
+        return int(self._send_request(f"{container}/{key}", blob.get_blob_properties).size)
 
     def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
         """Objects whose keys begin with `prefix`, one page of them. The store cannot skip those before `start`. deep: at any
@@ -117,10 +119,10 @@ class AzureClient:
                 name_starts_with=prefix, include=["metadata"], results_per_page=_PAGE
             )
             pages = listing.by_page(continuation_token=token)
-            objects = [_info(blob) for blob in next(pages, ()) if _is_object(blob)]
+            objects = [_object_info(blob) for blob in next(pages, ()) if _is_object(blob)]
             return ListedPage(objects, pages.continuation_token or None)
 
-        return self._ask(f"{container}/{prefix}", request_page)
+        return self._send_request(f"{container}/{prefix}", request_page)
 
     # ------------------------------------------------------------ writing
 
@@ -133,7 +135,9 @@ class AzureClient:
 
     def _upload(self, container: str, key: str, data: bytes, *, overwrite: bool) -> None:
         blob = self._container(container).get_blob_client(key)
-        self._ask(f"{container}/{key}", lambda: blob.upload_blob(data, length=len(data), overwrite=overwrite, max_concurrency=1))
+        self._send_request(
+            f"{container}/{key}", lambda: blob.upload_blob(data, length=len(data), overwrite=overwrite, max_concurrency=1)
+        )
 
     @property
     def copies_up_to(self) -> int:
@@ -146,7 +150,7 @@ class AzureClient:
     def delete(self, container: str, key: str) -> None:
         blob = self._container(container).get_blob_client(key)
         try:
-            self._ask(f"{container}/{key}", blob.delete_blob)
+            self._send_request(f"{container}/{key}", blob.delete_blob)
         except FileNotFoundError:
             return
 
@@ -159,8 +163,8 @@ class AzureClient:
 
     # ------------------------------------------------------------ requests and their errors
 
-    def _ask(self, where: str, request: Callable[[], T]) -> T:
-        """Send a request; the SDK's errors become those of ObjectClient. where: for messages."""
+    def _send_request(self, where: str, request: Callable[[], T]) -> T:
+        """Send a request; the SDK's errors become those of ObjectClient. where: the blob or container, for messages."""
         try:
             return request()
         except ResourceExistsError as error:
@@ -213,8 +217,9 @@ class AzureClient:
         return self._options.hide(str(getattr(error, "message", None) or error).partition("\n")[0])
 
 
-def _endpoint(account: str, options: StorageOptions) -> str:
-    """The URL of the account's Blob service. account: as in Address."""
+def _service_url(account: str, options: StorageOptions) -> str:
+    """The URL of the account's Blob service. account: from the table's URL, as in addresses.Address; empty if only the options
+    name it."""
     endpoint = options.get("azure.endpoint")
     if endpoint is not None:
         return _DATA_LAKE_HOST.sub(r"\1.blob.", endpoint)
@@ -228,7 +233,7 @@ def _endpoint(account: str, options: StorageOptions) -> str:
     return f"https://{azure_host(account_name, 'blob')}"
 
 
-def _credential(account: str, options: StorageOptions) -> Any:
+def _client_credential(account: str, options: StorageOptions) -> Any:
     """The credential for the SDK's client: from the options; from the environment if they have none; None for public containers.
     account: as in Address, so the rest of a host name may follow the account's name."""
     account_key, sas_token = options.get("azure.account_key"), options.get("azure.sas_token")
@@ -266,7 +271,7 @@ def _is_object(entry: Any) -> bool:
     return hasattr(entry, "size") and (entry.metadata or {}).get(_DIRECTORY_MARK) != "true"
 
 
-def _info(blob: Any) -> ObjectInfo:
+def _object_info(blob: Any) -> ObjectInfo:
     return ObjectInfo(blob.name, int(blob.size), int(blob.last_modified.timestamp() * 1000), blob.etag)
 
 
@@ -281,11 +286,11 @@ class _BlockUpload:
         return True
 
     def put_part(self, number: int, data: bytes) -> None:
-        self._owner._ask(self._where, lambda: self._blob.stage_block(_block_id(number), data, length=len(data)))
+        self._owner._send_request(self._where, lambda: self._blob.stage_block(_block_id(number), data, length=len(data)))
 
     def finish(self, count: int) -> None:
         blocks = [BlobBlock(block_id=_block_id(number)) for number in range(count)]
-        self._owner._ask(self._where, lambda: self._blob.commit_block_list(blocks))
+        self._owner._send_request(self._where, lambda: self._blob.commit_block_list(blocks))
 
     def abort(self) -> None:
         """Nothing to do: blocks that no block list names expire after a week."""

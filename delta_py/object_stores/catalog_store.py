@@ -1,7 +1,8 @@
 """CatalogStore: the storage of a table that Unity Catalog manages.
 
-The catalog ratifies one commit per request, and none while 10 ratified commits are not published. Staged commits stay where they
-are: other readers may still get their names from the catalog.
+A writer first writes a commit to `_staged_commits`. The catalog ratifies it: then it is a version of the table. Later a writer
+publishes it: copies it to its place in `_delta_log`. The catalog ratifies one commit per request, and none while 10 ratified
+commits are not published. Staged commits are not deleted: other readers may still get their names from the catalog.
 Protocol: Commit Protocol; Publishing Commits.
 """
 
@@ -15,7 +16,8 @@ from delta_py.coordinator.unity_ledger import TABLE_ID_PROPERTY, UnityLedger
 from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.storage.store import ObjectStore
 
-_MOST_PUBLICATIONS = 5  # after each one, other writers may reach the catalog's limit again first
+# How often `ratify` publishes and tries again: after each publication, other writers may reach the catalog's limit first.
+_MOST_PUBLICATIONS = 5
 
 
 class CatalogStore(CoordinatedStore):
@@ -53,9 +55,9 @@ class CatalogStore(CoordinatedStore):
         # last_tail comes first: asking the catalog for it also sets allowed_maintenance.
         return self.last_tail is not None and maintenance not in self._ledger.allowed_maintenance
 
-    def _check_unmanaged(self) -> None:
-        """Always raises: the catalog does not ratify the table's commits, so nobody may commit."""
-        self.ledger.register(self.place, 0, "")  # has the error for it, whatever the arguments are
+    def _check_can_commit_without_ledger(self) -> None:
+        """Always raises UnsupportedOperationError: the catalog does not ratify the table's commits, so nobody may commit."""
+        self.ledger.register(self.place, 0, "")  # always raises this error, whatever the arguments are
 
     def _drop_published(self, commits: Sequence[Ratified]) -> None:
         """Does nothing: other readers may still get the names of the staged commits from the catalog."""

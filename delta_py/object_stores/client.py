@@ -42,10 +42,10 @@ class Upload(Protocol):
         repeated."""
 
     def finish(self, count: int) -> None:
-        """Combine the parts 0 to count - 1 into the object."""
+        """Combine the parts 0 to count - 1 into the object, which then becomes visible."""
 
     def abort(self) -> None:
-        """Give the upload up. If the store cannot be told, its own cleanup deletes the parts."""
+        """End the upload without an object, and delete its parts. If the request fails, the store's own cleanup deletes them."""
 
 
 class ObjectClient(Protocol):
@@ -54,19 +54,20 @@ class ObjectClient(Protocol):
         """The largest object in bytes that `copy` can copy; -1 if the store cannot copy."""
 
     def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
-        """`length` bytes from `start`, fewer at the end of the object, none after it; None: to the end."""
+        """`length` bytes from `start`: fewer at the end of the object, none after it. If `length` is None, all bytes to the
+        end."""
 
     def get_into(self, container: str, key: str, start: int, target: memoryview) -> int:
-        """Read as many bytes from `start` as `target` has, into `target`. Returns how many bytes were answered: perhaps fewer, or
-        more if the store ignores ranges."""
+        """Fill `target` with the bytes from `start`. Returns how many bytes the answer has: fewer at the end of the object, more
+        if the store ignores ranges."""
 
     def size(self, container: str, key: str) -> int:
-        """In bytes."""
+        """The object's size in bytes."""
 
     def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
-        """Objects whose keys begin with `prefix` and are at least `start`, in the order of keys: some or all of the remaining
-        ones; objects before `start` may be among them. deep: at any depth below the prefix; otherwise only keys without another
-        `/` after it."""
+        """One page of the objects whose keys begin with `prefix` and are at least `start`, in the order of keys. A store that
+        cannot skip keys also returns objects before `start`. deep: list objects at any depth below the prefix; otherwise only
+        keys without another `/` after the prefix. token: of the page before; None for the first page."""
 
     def put(self, container: str, key: str, data: bytes) -> None:
         """Write an object, replacing any other."""
@@ -80,7 +81,8 @@ class ObjectClient(Protocol):
     def delete(self, container: str, key: str) -> None:
         """Delete the object. A missing object is not an error."""
 
-    def begin_upload(self, container: str, key: str) -> Upload: ...
+    def begin_upload(self, container: str, key: str) -> Upload:
+        """Begin an object that is sent in parts."""
 
     def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:
         """Abort uploads that other processes began and will not finish: those of keys below `prefix` whose last part contains

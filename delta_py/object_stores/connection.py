@@ -27,13 +27,14 @@ from delta_py.storage.store_options import StorageOptions
 T = TypeVar("T")
 U = TypeVar("U")
 
-_MAX_REQUESTS = 32
+_MAX_REQUESTS = 32  # requests of one connection at the same time, unless storage.max_requests says otherwise
 # For each kind of store: the package of its SDK, and pydelta's extra that installs it.
 _EXTRAS = {"s3": ("boto3", "s3"), "gs": ("google-cloud-storage", "gcs"), "az": ("azure-storage-blob", "azure")}
 
 
 class Connection:
-    """Sends requests of a client: how many at once, and for how long they are repeated. sleep, clock: for tests."""
+    """Sends requests of a client, only a limited number at the same time. Repeats a request that got no answer, for a limited
+    time. sleep, clock: replaced in tests."""
 
     def __init__(
         self,
@@ -51,13 +52,13 @@ class Connection:
         self._threads = ThreadPoolExecutor(requests, "delta_py-store")
 
     def once(self, call: Callable[[], T]) -> T:
-        """Send one request, without repeating it. Raises as the client."""
+        """Send one request, without repeating it. Raises what the client raises (client.py)."""
         with self._slots:
             return call()
 
     def run(self, what: str, call: Callable[[], T]) -> T:
-        """Send one request, and repeat it until it is answered. what: for messages. Raises StoreUnavailableError when the time is
-        over, otherwise as the client."""
+        """Send one request, and repeat it until it is answered. what: the request in words, for messages. Raises
+        StoreUnavailableError when the time is over, otherwise what the client raises."""
         seconds, sleep, clock = self._retry_seconds, self._sleep, self._clock
         return until_answered(what, lambda: self.once(call), seconds=seconds, sleep=sleep, clock=clock)
 
@@ -107,7 +108,8 @@ os.register_at_fork(after_in_child=_forget_connections_of_parent)
 
 
 def _client(kind: StoreKind, account: str, options: StorageOptions) -> ObjectClient:
-    """A client for a kind of store. account: for Azure. Its SDK is imported here, when a table needs it."""
+    """A client for a kind of store. account: the storage account of an Azure URL; empty for other stores. The store's SDK is
+    imported here, when a table needs it."""
     try:
         match kind:
             case "s3":

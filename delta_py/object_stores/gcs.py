@@ -31,12 +31,12 @@ from delta_py.storage.store_options import StorageOptions
 
 T = TypeVar("T")
 
-_TIMEOUT_SECONDS = 30.0
-_CONNECT_SECONDS = 10.0
-_PAGE = 1000
-_CONNECTIONS = 64
+_TIMEOUT_SECONDS = 30.0  # the wait for data, unless storage.request_timeout says otherwise
+_CONNECT_SECONDS = 10.0  # at most, also if the timeout is longer
+_PAGE = 1000  # objects in one answer to a listing
+_CONNECTIONS = 64  # that stay open for later requests
 _PART_UNIT = 256 * 1024  # each part of an upload is a multiple of it
-_INCOMPLETE, _GIVEN_UP = 308, 499  # statuses of an unfinished upload, and of a cancelled one
+_INCOMPLETE, _CANCELLED = 308, 499  # statuses of an unfinished upload, and of a cancelled one
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 _UNREACHABLE = ("NewConnectionError", "NameResolutionError")
 _CURES = {
@@ -86,12 +86,16 @@ class GcsClient:
         """The bytes from `start`: `length` of them, or all up to the end. Fewer at the end of the object, and none after it."""
         blob = self._blob(container, key)
         if start == 0 and length is None:
-            return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**self._settings)), may_miss=True)
+            return self._send_request(
+                f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**self._settings)), is_for_object=True
+            )
         end = None if length is None else start + length - 1
         try:
             # The store's checksums are of whole objects, so a part cannot be checked.
             range_arguments = {"start": start, "end": end, "checksum": None, **self._settings}
-            return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**range_arguments)), may_miss=True)
+            return self._send_request(
+                f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**range_arguments)), is_for_object=True
+            )
         except BeyondTheEnd:
             return b""
 
@@ -106,14 +110,14 @@ class GcsClient:
             return sink.count
 
         try:
-            return self._ask(f"{container}/{key}", fill, may_miss=True)
+            return self._send_request(f"{container}/{key}", fill, is_for_object=True)
         except BeyondTheEnd:
             return 0
 
     def size(self, container: str, key: str) -> int:
         """The object's size in bytes."""
         blob = self._blob(container, key)
-        self._ask(f"{container}/{key}", lambda: blob.reload(**self._settings), may_miss=True)
+        self._send_request(f"{container}/{key}", lambda: blob.reload(**self._settings), is_for_object=True)
         return int(blob.size)
 
     def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
@@ -131,19 +135,19 @@ class GcsClient:
                 **self._settings,
             )
             page = next(listing.pages, ())
-            return ListedPage([_info(blob) for blob in page if not blob.name.endswith("/")], listing.next_page_token)
+            return ListedPage([_object_info(blob) for blob in page if not blob.name.endswith("/")], listing.next_page_token)
 
-        return self._ask(f"{container}/{prefix}", request_page)
+        return self._send_request(f"{container}/{prefix}", request_page)
 
     # ------------------------------------------------------------ writing
 
     def put(self, container: str, key: str, data: bytes) -> None:
-        self._ask(f"{container}/{key}", lambda: self._blob(container, key).upload_from_string(data, **self._settings))
+        self._send_request(f"{container}/{key}", lambda: self._blob(container, key).upload_from_string(data, **self._settings))
 
     def put_new(self, container: str, key: str, data: bytes) -> None:
         """Write an object if there is none of that key: of two callers only one succeeds."""
         blob = self._blob(container, key)
-        self._ask(f"{container}/{key}", lambda: blob.upload_from_string(data, if_generation_match=0, **self._settings))
+        self._send_request(f"{container}/{key}", lambda: blob.upload_from_string(data, if_generation_match=0, **self._settings))
 
     @property
     def copies_up_to(self) -> int:
@@ -154,17 +158,19 @@ class GcsClient:
         source_blob, blob = self._blob(container, key), self._blob(to_container, to_key)
         token: str | None = None
         while True:  # a large object needs several requests
-            token, _, _ = self._ask(
+            token, _, _ = self._send_request(
                 f"{to_container}/{to_key}",
                 lambda token=token: blob.rewrite(source_blob, token=token, **self._settings),  # type: ignore[misc]
-                may_miss=True,
+                is_for_object=True,
             )
             if token is None:
                 return
 
     def delete(self, container: str, key: str) -> None:
         try:
-            self._ask(f"{container}/{key}", lambda: self._blob(container, key).delete(**self._settings), may_miss=True)
+            self._send_request(
+                f"{container}/{key}", lambda: self._blob(container, key).delete(**self._settings), is_for_object=True
+            )
         except FileNotFoundError:
             return
 
@@ -188,22 +194,24 @@ class GcsClient:
     def send(self, where: str, method: str, url: str, headers: Mapping[str, str] | None = None, data: bytes = b"") -> Any:
         """Send a request that the SDK has no method for, with the SDK's credentials."""
         timeout = self._settings["timeout"]
-        session, all_headers = self._client._http, {"Content-Length": str(len(data)), **(headers or {})}
+        session = self._client._http
+        all_headers = {"Content-Length": str(len(data)), **(headers or {})}
         # No redirects: status 308 is a redirect for `requests`, and here it says that an upload is incomplete.
-        answer = self._ask(
+        answer = self._send_request(
             where, lambda: session.request(method, url, data=data, headers=all_headers, timeout=timeout, allow_redirects=False)
         )
-        if answer.status_code not in (200, 201, 204, _INCOMPLETE, _GIVEN_UP):
+        if answer.status_code not in (200, 201, 204, _INCOMPLETE, _CANCELLED):
             raise self._status_error(where, answer.status_code, OSError(f"{answer.status_code} {answer.text[:200]}"))
         return answer
 
-    def _ask(self, where: str, request: Callable[[], T], *, may_miss: bool = False) -> T:
-        """Send a request; the SDK's errors become those of ObjectClient. where: for messages. may_miss: the request is for an
-        object, which may not exist; otherwise only the bucket can be missing."""
+    def _send_request(self, where: str, request: Callable[[], T], *, is_for_object: bool = False) -> T:
+        """Send a request; the SDK's errors become those of ObjectClient. where: the object or bucket, for messages.
+        is_for_object: the request needs an existing object, so status 404 raises FileNotFoundError; otherwise only the bucket can
+        be missing, which is a StorageError."""
         try:
             return request()
         except exceptions.NotFound as error:
-            if may_miss:
+            if is_for_object:
                 raise FileNotFoundError(2, "No such object", where) from error
             raise self._status_error(where, 404, error) from error
         except exceptions.PreconditionFailed as error:
@@ -280,7 +288,7 @@ class _Filler:
         return len(data)  # as if all bytes had been written, so that the SDK goes on
 
 
-def _info(blob: Any) -> ObjectInfo:
+def _object_info(blob: Any) -> ObjectInfo:
     # The generation changes with each write of the object, so it serves as ETag.
     return ObjectInfo(blob.name, int(blob.size), int(blob.updated.timestamp() * 1000), str(blob.generation))
 
@@ -296,9 +304,9 @@ class _ResumableUpload:
     def __init__(self, owner: GcsClient, container: str, key: str) -> None:
         self._owner, self._container, self._key = owner, container, key
         self._url: str | None = None
-        self._sent = 0  # bytes that are certainly stored
-        self._unsent = b""  # bytes after these: too few to be sent before the end
-        self._last_part = -1  # the number of the newest part that was taken completely
+        self._sent_bytes = 0  # bytes that are certainly stored
+        self._unsent_tail = b""  # the bytes after these: fewer than _PART_UNIT, so only `finish` can send them
+        self._last_part = -1  # the number of the newest part that put_part handled completely; -1 before the first
         self._is_in_doubt = False  # the outcome of the last request is unknown
 
     @property
@@ -309,48 +317,48 @@ class _ResumableUpload:
         """Send all bytes but the last few: the store takes only multiples of _PART_UNIT before the end of the object."""
         if number == self._last_part:  # the interface allows sending a part again
             return
-        content = self._unsent + data
+        content = self._unsent_tail + data
         sendable_bytes = len(content) - len(content) % _PART_UNIT
         self._send(content[:sendable_bytes], total=None)
-        self._unsent, self._last_part = content[sendable_bytes:], number
+        self._unsent_tail, self._last_part = content[sendable_bytes:], number
 
     def finish(self, count: int) -> None:
-        self._send(self._unsent, total=self._sent + len(self._unsent))
+        self._send(self._unsent_tail, total=self._sent_bytes + len(self._unsent_tail))
 
     def abort(self) -> None:
         if self._url is not None:
             self._owner.send(f"{self._container}/{self._key}", "DELETE", self._url)
 
     def _send(self, content: bytes, total: int | None) -> None:
-        """Send the bytes of the object that follow the first `_sent` ones. total: the object's size in bytes if they are the last
-        ones, otherwise None."""
+        """Send the bytes of the object that follow the first `_sent_bytes` ones. total: the object's size in bytes if `content`
+        is the end of the object, otherwise None."""
         # If it is not known whether an earlier request was carried out, ask the store how much it has.
-        stored_bytes: int | None = self._put(b"", self._sent, total) if self._is_in_doubt else self._sent
+        stored_bytes: int | None = self._send_range(b"", self._sent_bytes, total) if self._is_in_doubt else self._sent_bytes
         # The store may take less than it was sent. With a total, the loop ends when the object is complete, and
         # `stored_bytes` is None.
-        while stored_bytes is not None and (total is not None or stored_bytes < self._sent + len(content)):
+        while stored_bytes is not None and (total is not None or stored_bytes < self._sent_bytes + len(content)):
             self._is_in_doubt = True
-            stored_bytes = self._put(content[stored_bytes - self._sent :], stored_bytes, total)
+            stored_bytes = self._send_range(content[stored_bytes - self._sent_bytes :], stored_bytes, total)
             self._is_in_doubt = False
         self._is_in_doubt = False
-        self._sent += len(content)
+        self._sent_bytes += len(content)
 
-    def _put(self, data: bytes, start: int, total: int | None) -> int | None:
-        """Send data; returns how many bytes of the object are stored afterwards, None once it is complete. Without data it only
-        asks the store."""
+    def _send_range(self, data: bytes, start: int, total: int | None) -> int | None:
+        """Send data that begins at the position `start` of the object. Returns how many bytes of the object are stored then; None
+        once the object is complete. If `data` is empty, the request only asks how many bytes are stored. total: as in _send."""
         span = f"{start}-{start + len(data) - 1}" if data else "*"
         headers = {"Content-Range": f"bytes {span}/{'*' if total is None else total}"}
-        answer = self._owner.send(f"{self._container}/{self._key}", "PUT", self._begun_url(), headers, data)
+        answer = self._owner.send(f"{self._container}/{self._key}", "PUT", self._upload_url(), headers, data)
         if answer.status_code != _INCOMPLETE:
             return None
         stored_range = answer.headers.get("Range", "")
         stored_bytes = int(stored_range.rpartition("-")[2]) + 1 if stored_range else 0
-        if stored_bytes < self._sent:
-            raise NotAnswered(f"the upload of {self._key} has {stored_bytes} bytes, and had {self._sent}")
+        if stored_bytes < self._sent_bytes:
+            raise NotAnswered(f"the upload of {self._key} has {stored_bytes} bytes, and had {self._sent_bytes}")
         return stored_bytes
 
-    def _begun_url(self) -> str:
-        """The URL for the parts; the first call begins the upload."""
+    def _upload_url(self) -> str:
+        """The URL for the parts. The first call sends the request that begins the upload."""
         if self._url is None:
             self._url = self._owner.begin_resumable(self._container, self._key)
         return self._url

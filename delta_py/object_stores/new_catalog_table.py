@@ -32,8 +32,9 @@ _NO_TABLE = "NoSuchTableException"
 
 
 def open_or_stage_catalog_table(url: str, options: StorageOptions) -> tuple[ObjectStore, NewTableRules]:
-    """The store of an existing table, or of a new one and what the catalog demands of it. Raises as open_catalog_table;
-    CatalogObjectNotFoundError for a schema or a catalog that does not exist."""
+    """The store of the table that a URL names, and the rules for a new table: NO_RULES if the table exists, or if it will be
+    external, because then the catalog demands nothing. Raises as open_catalog_table; CatalogObjectNotFoundError for a schema or a
+    catalog that does not exist."""
     try:
         return open_catalog_table(url, options), NO_RULES
     except CatalogObjectNotFoundError as error:
@@ -63,7 +64,7 @@ def _stage_table(url: str, options: StorageOptions) -> tuple[ObjectStore, NewTab
 
 
 class NewCatalogStore(CatalogStore):
-    """The store of a table that the catalog does not show yet. After the commit of version 0 it is like any CatalogStore.
+    """The store of a table that the catalog does not show yet. After the commit of version 0 it works like any CatalogStore.
 
     access: creates the table in the catalog. location: the table's root, as the catalog chose it.
     """
@@ -102,7 +103,7 @@ class NewCatalogStore(CatalogStore):
         self._is_created, self._is_tail_known = True, False
 
     def _create(self, data: bytes) -> None:
-        """Create the table in the catalog. data: the commit of version 0."""
+        """Create the table in the catalog. data: the content of the commit of version 0. Raises as put_if_absent."""
         try:
             create_in_catalog(
                 self._access, new_table_form(self._location, data), lambda table: table.table_id == self.ledger.identity

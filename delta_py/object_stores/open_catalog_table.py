@@ -67,6 +67,7 @@ def catalog_access(url: str, options: StorageOptions) -> tuple[TableAccess, Stor
             f"The table {shown(url)} has its catalog as coordinator, and no other one: it cannot be part of a transaction over "
             "tables. Nothing was read or written. Leave out the option coordinator."
         )
+    # The options unity.* are for the catalog alone: they hold its token, which requests for files do not need.
     file_options = StorageOptions.of({key: value for key, value in values.items() if not key.startswith("unity.")})
     name = table_of(url, values)
     return table_access(name, access_options(name.server, options)), file_options

@@ -75,7 +75,8 @@ def open_or_stage(url: PathLike, options: StorageOptions) -> tuple[ObjectStore, 
 
 
 def coordination_of(store: ObjectStore) -> CoordinatedStore | None:
-    """The store that asks a coordinator for the table's commits; None if no coordinator was named."""
+    """The store that asks a coordinator (a database, or Unity Catalog) which commits are versions of the table. None if the table
+    was opened without a coordinator."""
     root_store = store.root_store if isinstance(store, TableStore) else store
     return root_store if isinstance(root_store, CoordinatedStore) else None
 
@@ -94,7 +95,8 @@ def is_in_transaction(store: ObjectStore) -> bool:
 
 
 def refuse_in_transaction(store: ObjectStore, statement: str, undone: str) -> None:
-    """Raises UnsupportedOperationError in a transaction over tables. undone: what did not happen, for the message."""
+    """Raises UnsupportedOperationError in a transaction over tables. statement: the beginning of the message, up to the words
+    "the table". undone: a sentence of the message that says what did not happen."""
     if is_in_transaction(store):
         raise UnsupportedOperationError(
             f"{statement} the table at {store.root} cannot be part of a transaction over tables. {undone} Run it after the "

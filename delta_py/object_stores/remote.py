@@ -107,7 +107,8 @@ class RemoteStore:
         return self._list_objects(directory, "", deep=True)
 
     def _list_objects(self, directory: str, start: str, *, deep: bool) -> Iterator[ObjectInfo]:
-        """Objects in the directory whose names are at least `start`, page after page. deep: at any depth."""
+        """The objects in the directory whose names are at least `start`. deep: also those in its subdirectories. Requests one
+        page at a time, when the caller needs it."""
         connection, container = self._connection, self._address.container
         root_prefix = self._key_below_root("")
         prefix = self._key_below_root(f"{directory}/") if directory else root_prefix
@@ -137,21 +138,23 @@ class RemoteStore:
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
         return self._connection.map(self.read, paths)
 
-    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
-        return PrefetchingFile.over(RemoteInput(self._connection, self._locate(path), path, size_bytes, is_sure=is_sure))
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_size_verified: bool = False) -> pa.NativeFile:
+        return PrefetchingFile.over(
+            RemoteInput(self._connection, self._locate(path), path, size_bytes, is_size_verified=is_size_verified)
+        )
 
     # ------------------------------------------------------------ writing
 
     def open_output(self, path: str) -> pa.NativeFile:
         return AbortableFile.over(RemoteOutput(self._connection, self._locate_below_root(path), path))
 
-    def open_whole(self, path: str) -> pa.NativeFile:
+    def open_atomic_output(self, path: str) -> pa.NativeFile:
         """The same as open_output: no object appears before it is complete."""
         return self.open_output(path)
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
         """Let the store copy an object; False if it cannot. source: the store that reads source_path."""
-        # With equal options, the credentials for the target are those for the source: the store can read it, too.
+        # One request needs credentials that can read the source and write the target. Equal options have the same credentials.
         if not isinstance(source, RemoteStore) or source._options != self._options:
             return False
         address, connection = self._locate_below_root(path), self._connection

@@ -18,20 +18,21 @@ from delta_py.storage.arrow_files import ByteRange, as_requests, as_stretches
 
 _log = logging.getLogger("delta_py")
 
-# Most Parquet footers fit into it. It is fetched to check whether the object exists.
+# How much of an object's end is fetched to check its size. Most Parquet footers fit into it.
 _TAIL_BYTES = 64 * 1024
-_LEAST_REQUEST_BYTES = 64 * 1024  # small reads are mostly followed by more reads of what comes next
-_PART_BYTES = 8 * 1024 * 1024
+# The shortest request for a read that was not announced: small reads are mostly followed by reads of the next bytes.
+_READ_AHEAD_BYTES = 64 * 1024
+_PART_BYTES = 8 * 1024 * 1024  # the length of the first parts of an upload
 # Stores accept at most 10,000 parts of an object: after this many parts, the part length doubles.
-_PARTS_OF_A_LENGTH = 1000
-_PARTS_UNDER_WAY = 4
+_PARTS_PER_LENGTH = 1000
+_MAX_PARTS_IN_FLIGHT = 4  # parts of one upload that are sent at the same time
 
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Bytes of an object that were requested together: from `start` to `end` (exclusive). view: their buffer. parts: (start, end,
-    future) of each request, in positions of the object; the future returns the number of bytes that arrived. Empty if all bytes
-    have arrived."""
+    """Bytes of an object that were requested together: from `start` to `end` (exclusive). view: their buffer, which the requests
+    fill. parts: (start, end, future) of each request, in positions of the object; the future returns the number of bytes that
+    arrived. `parts` is empty if the buffer was complete from the beginning."""
 
     start: int
     end: int
@@ -47,14 +48,17 @@ def _allocate(length: int) -> memoryview:
 class RemoteInput(io.RawIOBase):
     """A seekable file over one object. pyarrow does not use it from two threads at once.
 
-    size_bytes: the object's size as the caller expects it; None to ask. The end of the object is fetched immediately to check the
-    size, unless is_sure. Raises FileNotFoundError for a missing object; with is_sure, only when it is read.
+    pyarrow announces the ranges that it will read (`expect`), and they are fetched in other threads. Other bytes are fetched when
+    they are read. `_stretches`: the bytes that are fetched or requested. `_tail`: the position and bytes of the object's end, if
+    the check of the size fetched it.
     """
 
     def __init__(
-        self, connection: Connection, address: Address, name: str, size_bytes: int | None, *, is_sure: bool = False
+        self, connection: Connection, address: Address, name: str, size_bytes: int | None, *, is_size_verified: bool = False
     ) -> None:
-        """size_bytes: the size according to the log; None if it is not known. is_sure: the size need not be checked."""
+        """size_bytes: the size that the caller expects; None to ask the store. The object's end is fetched now to check this
+        size, unless is_size_verified. Raises FileNotFoundError for a missing object; with is_size_verified, only a read raises
+        it."""
         super().__init__()
         self._connection, self._address, self._name = connection, address, name
         self._position = 0
@@ -62,14 +66,14 @@ class RemoteInput(io.RawIOBase):
         self._stretches: list[_Stretch] = []
         if size_bytes is None or size_bytes <= 0:
             self._size = self._request_size()
-        elif is_sure or self._has_size(size_bytes):
+        elif is_size_verified or self._has_size(size_bytes):
             self._size = size_bytes
         else:
             self._size = self._request_size()
 
     def _has_size(self, size_bytes: int) -> bool:
-        """Whether the object has exactly this size. This fetches and keeps its end, where a Parquet file has its footer. The
-        request asks for one byte more, which must not exist."""
+        """Whether the object has exactly this size. This fetches the object's end, where a Parquet file has its footer, and
+        caches it. The request asks for one byte more, which must not exist."""
         start = max(0, size_bytes - _TAIL_BYTES)
         tail = self._fetch(start, size_bytes - start + 1)
         if len(tail) != size_bytes - start:
@@ -78,6 +82,7 @@ class RemoteInput(io.RawIOBase):
         return True
 
     def _request_size(self) -> int:
+        """Ask the store for the object's size in bytes. Raises FileNotFoundError."""
         client, address = self._connection.client, self._address
         return self._connection.run(f"look for {self._name}", lambda: client.size(address.container, address.key))
 
@@ -106,7 +111,7 @@ class RemoteInput(io.RawIOBase):
         return data  # type: ignore[return-value]
 
     def close(self) -> None:
-        self._retain_stretches(lambda stretch: False)
+        self._retain_stretches(lambda stretch: False)  # cancels the requests that have not begun
         super().close()
 
     # ------------------------------------------------------------ ranges
@@ -153,44 +158,47 @@ class RemoteInput(io.RawIOBase):
         self._stretches = [stretch for stretch in self._stretches if is_needed(stretch)]
 
     def _read_bytes(self, start: int, length: int) -> bytes | memoryview:
-        """The bytes of a range: from the stretches, and by a request of its own where they have a gap."""
+        """The bytes of a range: from the stretches, and by requests for the bytes that no stretch has. Raises OSError if the
+        object was replaced."""
         parts, next_byte, end = list[bytes | memoryview](), start, start + length
         for stretch in self._available_stretches():
             if stretch.end <= next_byte or stretch.start >= end:
                 continue
-            if stretch.start > next_byte:
-                parts.append(self._checked_length(self._fetch(next_byte, stretch.start - next_byte), stretch.start - next_byte))
+            if stretch.start > next_byte:  # a gap before a stretch is fetched exactly: the stretch has the bytes after it
+                gap_bytes = stretch.start - next_byte
+                parts.append(self._checked_length(self._fetch(next_byte, gap_bytes), gap_bytes))
                 next_byte = stretch.start
             last = min(stretch.end, end)
             parts.append(self._wait_for_bytes(stretch, next_byte, last))
             next_byte = last
-        if next_byte < end:
-            parts.append(self._fetch_unannounced(next_byte, end - next_byte))
+        if next_byte < end:  # no stretch begins here, so the next reads probably need the following bytes too
+            parts.append(self._fetch_with_read_ahead(next_byte, end - next_byte))
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _wait_for_bytes(self, stretch: _Stretch, start: int, end: int) -> memoryview:
         """The bytes from `start` to `end` of a stretch; waits until they have arrived."""
         for first, last, future in stretch.parts:
             if first < end and start < last and future.result() != last - first:
-                raise self._was_replaced()
+                raise self._replaced_error()
         return stretch.view[start - stretch.start : end - stretch.start]
 
-    def _fetch_unannounced(self, start: int, length: int) -> bytes | memoryview:
-        """Read bytes that were not announced. A small read fetches more than it needs, and keeps it as the only stretch, because
-        small reads are mostly followed by reads of the next bytes."""
-        if length >= _LEAST_REQUEST_BYTES:
+    def _fetch_with_read_ahead(self, start: int, length: int) -> bytes | memoryview:
+        """Fetch bytes that were not announced. A read of fewer than _READ_AHEAD_BYTES fetches that many, because small reads are
+        mostly followed by reads of the next bytes. These bytes replace all stretches, so memory does not grow."""
+        if length >= _READ_AHEAD_BYTES:
             return self._checked_length(self._fetch(start, length), length)
-        end = min(start + _LEAST_REQUEST_BYTES, self._size)
+        end = min(start + _READ_AHEAD_BYTES, self._size)
         data = self._checked_length(self._fetch(start, end - start), end - start)
         self._stretches = [_Stretch(start, end, memoryview(data), [])]
         return data[:length]
 
     def _checked_length(self, data: bytes, length: int) -> bytes:
+        """The data. Raises OSError if it has another length, in bytes: the object was replaced."""
         if len(data) != length:
-            raise self._was_replaced()
+            raise self._replaced_error()
         return data
 
-    def _was_replaced(self) -> OSError:
+    def _replaced_error(self) -> OSError:
         return OSError(f"{self._name} has not the {self._size} bytes that it had when it was opened: it was replaced.")
 
     def _fetch_into(self, start: int, target: memoryview) -> int:
@@ -210,19 +218,20 @@ def _limit_to_size(ranges: Sequence[ByteRange], size: int) -> list[ByteRange]:
 
 
 class RemoteOutput(io.RawIOBase):
-    """A new object, uploaded while it is written; it exists once the file is closed. If the file is not closed, or aborted, it
-    never exists.
+    """A new object, uploaded while it is written. The object exists once the file is closed. If the file is aborted or never
+    closed, the object never exists.
 
-    Memory is bounded by _PARTS_UNDER_WAY + 1 parts.
+    `_unsent_pieces`: written bytes that are too few for a part. `_upload`: None until the first part is sent. `_part_uploads`:
+    the parts that other threads send now. Memory is bounded by _MAX_PARTS_IN_FLIGHT + 1 parts.
     """
 
     def __init__(self, connection: Connection, address: Address, name: str) -> None:
         super().__init__()
         self._connection, self._address, self._name = connection, address, name
-        self._waiting: list[bytes] = []
-        self._waiting_bytes = self._position = self._part_count = 0
+        self._unsent_pieces: list[bytes] = []
+        self._unsent_bytes = self._position = self._part_count = 0
         self._upload: Upload | None = None
-        self._under_way: deque[Future[None]] = deque()
+        self._part_uploads: deque[Future[None]] = deque()
         self._has_failed = False
 
     def writable(self) -> bool:
@@ -235,14 +244,15 @@ class RemoteOutput(io.RawIOBase):
         """Append bytes; if they are enough for a part, it is sent in the background. data: anything with bytes; it is copied.
         Raises StoreUnavailableError, StorageError."""
         piece = bytes(memoryview(data).cast("B"))  # type: ignore[arg-type]
-        self._waiting.append(piece)
-        self._waiting_bytes += len(piece)
+        self._unsent_pieces.append(piece)
+        self._unsent_bytes += len(piece)
         self._position += len(piece)
-        if self._waiting_bytes >= self._part_bytes():
-            self._run_or_abort(self._send)
+        if self._unsent_bytes >= self._part_bytes():
+            self._run_or_abort(self._send_part)
         return len(piece)
 
     def close(self) -> None:
+        """Finish the upload: the object exists afterwards. After an error or `abort`, there is nothing to finish."""
         if self.closed:
             return
         try:
@@ -252,15 +262,15 @@ class RemoteOutput(io.RawIOBase):
             super().close()
 
     def abort(self) -> None:
-        """Give the upload up: nothing of it remains."""
+        """End the upload without an object, and have the store delete its parts. A failure of that request is only logged."""
         self._has_failed = True
-        self._waiting = []
-        for future in self._under_way:
+        self._unsent_pieces = []
+        for future in self._part_uploads:
             future.cancel()
-        for future in self._under_way:  # wait for the requests that run: a part that arrives after the abort would stay
+        for future in self._part_uploads:  # wait for the requests that run: a part that arrives after the abort would stay
             if not future.cancelled():
                 future.exception()
-        self._under_way.clear()
+        self._part_uploads.clear()
         upload, self._upload = self._upload, None
         if upload is not None:
             try:
@@ -276,7 +286,7 @@ class RemoteOutput(io.RawIOBase):
 
     def _part_bytes(self) -> int:
         """The length of the next part, in bytes."""
-        return _PART_BYTES << (self._part_count // _PARTS_OF_A_LENGTH)
+        return _PART_BYTES << (self._part_count // _PARTS_PER_LENGTH)
 
     def _run_or_abort(self, action: Callable[[], None]) -> None:
         """Run the action; if it fails, abort the upload and raise its error."""
@@ -286,28 +296,29 @@ class RemoteOutput(io.RawIOBase):
             self.abort()
             raise
 
-    def _send(self) -> None:
-        """Upload the waiting bytes as a part."""
+    def _send_part(self) -> None:
+        """Upload the unsent bytes as a part, in another thread. Waits first while too many parts are in flight."""
         client, address, connection = self._connection.client, self._address, self._connection
         if self._upload is None:
             self._upload = connection.run(f"write {self._name}", lambda: client.begin_upload(address.container, address.key))
-        upload, number, data = self._upload, self._part_count, b"".join(self._waiting)
+        upload, number, data = self._upload, self._part_count, b"".join(self._unsent_pieces)
         what = f"write {self._name}"  # a call that refers to `self` would keep an unfinished output from being garbage-collected
-        self._waiting, self._waiting_bytes, self._part_count = [], 0, number + 1
-        while len(self._under_way) >= (_PARTS_UNDER_WAY if upload.takes_many else 1):
-            self._under_way.popleft().result()
-        self._under_way.append(connection.submit(lambda: connection.run(what, lambda: upload.put_part(number, data))))
+        self._unsent_pieces, self._unsent_bytes, self._part_count = [], 0, number + 1
+        while len(self._part_uploads) >= (_MAX_PARTS_IN_FLIGHT if upload.takes_many else 1):
+            self._part_uploads.popleft().result()
+        self._part_uploads.append(connection.submit(lambda: connection.run(what, lambda: upload.put_part(number, data))))
 
     def _finish(self) -> None:
-        """Write a small file in one request; for a large one wait for its parts, and then join them."""
+        """Write a small file in one request. For a large file, send the last part, wait for all parts, and have the store join
+        them."""
         client, address, connection = self._connection.client, self._address, self._connection
         if self._upload is None:
-            data = b"".join(self._waiting)
+            data = b"".join(self._unsent_pieces)
             connection.run(f"write {self._name}", lambda: client.put(address.container, address.key, data))
             return
-        if self._waiting:
-            self._send()
-        while self._under_way:
-            self._under_way.popleft().result()
+        if self._unsent_pieces:
+            self._send_part()
+        while self._part_uploads:
+            self._part_uploads.popleft().result()
         upload, count = self._upload, self._part_count
         connection.run(f"write {self._name}", lambda: upload.finish(count))

@@ -35,8 +35,8 @@ class S3Client:
 
     def __init__(self, options: StorageOptions) -> None:
         endpoint = options.get("s3.endpoint") or _endpoint_of_environment()
-        # Most other stores do not support a domain for each bucket, and some do not know the checksums that boto3 adds by
-        # default.
+        # An endpoint other than Amazon's: most such stores do not support a domain for each bucket, and some do not know the
+        # checksums that boto3 adds by default.
         addressing = "path" if options.flag("s3.path_style") or endpoint is not None else "auto"
         checksums = (
             {}
@@ -49,8 +49,8 @@ class S3Client:
         self._payer = {"RequestPayer": "requester"} if options.flag("s3.requester_pays") else {}
         self._condition = _Condition(is_respected=(urlsplit(self._endpoint).hostname or "").endswith(_AMAZON))
 
-    def _ask(self, where: str, request: Callable[[], T]) -> T:
-        """Send a request; boto3's errors become those of ObjectClient. where: for messages."""
+    def _send_request(self, where: str, request: Callable[[], T]) -> T:
+        """Send a request; boto3's errors become those of ObjectClient. where: the object or container, for messages."""
         return call_aws(where, self._access, request)
 
     # ------------------------------------------------------------ reading
@@ -60,7 +60,7 @@ class S3Client:
         last = "" if length is None else start + length - 1
         range_argument = {} if start == 0 and length is None else {"Range": f"bytes={start}-{last}"}
         try:
-            return self._ask(f"{container}/{key}", lambda: self._read_object(container, key, range_argument))
+            return self._send_request(f"{container}/{key}", lambda: self._read_object(container, key, range_argument))
         except BeyondTheEnd:
             return b""
 
@@ -75,7 +75,7 @@ class S3Client:
         """Read as many bytes from `start` as `target` has, into `target`. Returns how many bytes the answer has: more than
         `target` if the store ignores ranges."""
         try:
-            return self._ask(f"{container}/{key}", lambda: self._read_into(container, key, start, target))
+            return self._send_request(f"{container}/{key}", lambda: self._read_into(container, key, start, target))
         except BeyondTheEnd:
             return 0
 
@@ -91,7 +91,7 @@ class S3Client:
 
     def size(self, container: str, key: str) -> int:
         """The object's size in bytes."""
-        answer = self._ask(f"{container}/{key}", lambda: self._s3.head_object(Bucket=container, Key=key, **self._payer))
+        answer = self._send_request(f"{container}/{key}", lambda: self._s3.head_object(Bucket=container, Key=key, **self._payer))
         return int(answer["ContentLength"])
 
     def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
@@ -104,27 +104,27 @@ class S3Client:
             arguments["ContinuationToken"] = token
         elif len(start) > len(prefix):
             arguments["StartAfter"] = start[:-1]  # S3 excludes this key itself, and `start` must be included
-        answer = self._ask(f"{container}/{prefix}", lambda: self._s3.list_objects_v2(**arguments))
+        answer = self._send_request(f"{container}/{prefix}", lambda: self._s3.list_objects_v2(**arguments))
         if "IsTruncated" not in answer:
             raise NotAnswered("the answer is not a listing: something in between answered instead of the store")
-        objects = [_info(entry) for entry in answer.get("Contents", ()) if not entry["Key"].endswith("/")]
+        objects = [_object_info(entry) for entry in answer.get("Contents", ()) if not entry["Key"].endswith("/")]
         return ListedPage(objects, answer.get("NextContinuationToken") if answer["IsTruncated"] else None)
 
     # ------------------------------------------------------------ writing
 
     def put(self, container: str, key: str, data: bytes) -> None:
-        self._ask(f"{container}/{key}", lambda: self._s3.put_object(Bucket=container, Key=key, Body=data, **self._payer))
+        self._send_request(f"{container}/{key}", lambda: self._s3.put_object(Bucket=container, Key=key, Body=data, **self._payer))
 
     def put_new(self, container: str, key: str, data: bytes) -> None:
         """Write an object if there is none of that key: of two callers only one succeeds."""
-        self._condition.check(lambda: self._try_condition(container, key.rpartition("/")[0]))
+        self._condition.test_once(lambda: self._test_condition(container, key.rpartition("/")[0]))
         self._put_new(container, key, data)
 
     def _put_new(self, container: str, key: str, data: bytes) -> None:
         arguments = {"Bucket": container, "Key": key, "Body": data, "IfNoneMatch": "*", **self._payer}
-        self._ask(f"{container}/{key}", lambda: self._s3.put_object(**arguments))
+        self._send_request(f"{container}/{key}", lambda: self._s3.put_object(**arguments))
 
-    def _try_condition(self, container: str, directory: str) -> None:
+    def _test_condition(self, container: str, directory: str) -> None:
         """Write an object twice as a new one. Raises StorageError if the second write succeeds too."""
         key = f"{directory}/.pydelta-{uuid.uuid4().hex}.tmp".removeprefix("/")
         try:
@@ -147,21 +147,23 @@ class S3Client:
 
     def copy(self, container: str, key: str, to_container: str, to_key: str) -> None:
         arguments = {"Bucket": to_container, "Key": to_key, "CopySource": {"Bucket": container, "Key": key}, **self._payer}
-        self._ask(f"{to_container}/{to_key}", lambda: self._s3.copy_object(**arguments))
+        self._send_request(f"{to_container}/{to_key}", lambda: self._s3.copy_object(**arguments))
 
     def delete(self, container: str, key: str) -> None:
-        self._ask(f"{container}/{key}", lambda: self._s3.delete_object(Bucket=container, Key=key, **self._payer))
+        self._send_request(f"{container}/{key}", lambda: self._s3.delete_object(Bucket=container, Key=key, **self._payer))
 
     def begin_upload(self, container: str, key: str) -> Upload:
         """Begin an object that is sent in parts."""
         arguments = {"Bucket": container, "Key": key, **self._payer}
-        answer = self._ask(f"{container}/{key}", lambda: self._s3.create_multipart_upload(**arguments))
+        answer = self._send_request(f"{container}/{key}", lambda: self._s3.create_multipart_upload(**arguments))
         return _MultipartUpload(self, container, key, answer["UploadId"])
 
     def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:
         """Abort unfinished uploads of other processes: of keys below `prefix` whose last part contains `part_of_name`."""
         pages = self._s3.get_paginator("list_multipart_uploads").paginate(Bucket=container, Prefix=prefix, **self._payer)
-        uploads = self._ask(f"{container}/{prefix}", lambda: [upload for page in pages for upload in page.get("Uploads", ())])
+        uploads = self._send_request(
+            f"{container}/{prefix}", lambda: [upload for page in pages for upload in page.get("Uploads", ())]
+        )
         for upload in uploads:
             if part_of_name in upload["Key"].rpartition("/")[2]:
                 _MultipartUpload(self, container, upload["Key"], upload["UploadId"]).abort()
@@ -172,14 +174,14 @@ def _endpoint_of_environment() -> str | None:
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
 
 
-def _info(entry: dict[str, Any]) -> ObjectInfo:
+def _object_info(entry: dict[str, Any]) -> ObjectInfo:
     etag = entry.get("ETag", "").strip('"') or None
     return ObjectInfo(entry["Key"], entry["Size"], int(entry["LastModified"].timestamp() * 1000), etag)
 
 
 class _MultipartUpload:
-    """An Upload. S3 numbers parts from 1, ObjectClient from 0. `_etags`: by ObjectClient's numbers, the ETags of the parts, with
-    which S3 joins them."""
+    """An Upload. S3 numbers parts from 1, ObjectClient from 0. `_etags`: the ETag of each part, by ObjectClient's numbers; S3
+    needs them to join the parts."""
 
     def __init__(self, owner: S3Client, container: str, key: str, upload_id: str) -> None:
         self._owner, self._container, self._key = owner, container, key
@@ -193,33 +195,38 @@ class _MultipartUpload:
 
     def put_part(self, number: int, data: bytes) -> None:
         s3 = self._owner._s3
-        answer = self._owner._ask(self._where, lambda: s3.upload_part(**self._upload_arguments, PartNumber=number + 1, Body=data))
+        answer = self._owner._send_request(
+            self._where, lambda: s3.upload_part(**self._upload_arguments, PartNumber=number + 1, Body=data)
+        )
         self._etags[number] = answer["ETag"]
 
     def finish(self, count: int) -> None:
         parts = {"Parts": [{"PartNumber": number + 1, "ETag": self._etags[number]} for number in range(count)]}
         s3 = self._owner._s3
         try:
-            self._owner._ask(self._where, lambda: s3.complete_multipart_upload(MultipartUpload=parts, **self._upload_arguments))
+            self._owner._send_request(
+                self._where, lambda: s3.complete_multipart_upload(MultipartUpload=parts, **self._upload_arguments)
+            )
         except FileNotFoundError:  # the upload no longer exists: an earlier request has finished it, and its answer was lost
             self._owner.size(self._container, self._key)  # raises if there is no such object
 
     def abort(self) -> None:
         s3 = self._owner._s3
         try:
-            self._owner._ask(self._where, lambda: s3.abort_multipart_upload(**self._upload_arguments))
+            self._owner._send_request(self._where, lambda: s3.abort_multipart_upload(**self._upload_arguments))
         except FileNotFoundError:  # the upload is already finished or aborted
             return
 
 
 class _Condition:
-    """Whether the endpoint respects `If-None-Match: *`. Once it has passed the test, it is not tested again."""
+    """Whether the endpoint respects `If-None-Match: *`. After it has passed the test, it is not tested again."""
 
     def __init__(self, *, is_respected: bool) -> None:
         self._is_respected, self._lock = is_respected, threading.Lock()
 
-    def check(self, probe: Callable[[], None]) -> None:
-        """Test the endpoint if that is not done yet. probe: the test, which raises if the endpoint ignores the condition."""
+    def test_once(self, probe: Callable[[], None]) -> None:
+        """Test the endpoint, unless it has passed the test before. probe: the test, which raises if the endpoint ignores the
+        condition."""
         if self._is_respected:
             return
         with self._lock:

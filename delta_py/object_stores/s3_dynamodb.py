@@ -35,12 +35,13 @@ from delta_py.storage.store_options import StorageOptions
 
 _log = logging.getLogger("delta_py")
 
-_EXPIRES_AFTER_SECONDS = 24 * 3600
+_EXPIRES_AFTER_SECONDS = 24 * 3600  # after this time DynamoDB may delete the item of a completed commit
 
 
 @dataclass(frozen=True, slots=True)
 class CommitEntry:
-    """One item. temp_path: relative to `_delta_log`."""
+    """One item: a commit that is a version of the table. file_name: in `_delta_log`. temp_path: where its bytes were written
+    first, relative to `_delta_log`. is_complete: the bytes were copied to file_name."""
 
     file_name: str
     temp_path: str
@@ -48,7 +49,8 @@ class CommitEntry:
 
 
 class CommitTable:
-    """The items of one Delta table. Raises as ObjectClient; FileExistsError for a key that exists."""
+    """The items of one Delta table. Methods raise what an ObjectClient raises (client.py); FileExistsError for a key that
+    exists."""
 
     def __init__(self, table_path: str, options: StorageOptions) -> None:
         name = options.get("s3.dynamodb_table")
@@ -60,14 +62,15 @@ class CommitTable:
         self._client = aws_client("dynamodb", self._access)
 
     def find(self, file_name: str) -> CommitEntry | None:
-        """The item of a commit; None if there is none. file_name: of the commit in the log."""
+        """Read the item of a commit; None if there is none. file_name: of the commit in the log."""
         key = {"tablePath": {"S": self._table_path}, "fileName": {"S": file_name}}
-        answer = self._ask(lambda: self._client.get_item(TableName=self._name, Key=key, ConsistentRead=True))
-        return _entry(answer["Item"]) if answer.get("Item") else None
+        answer = self._send_request(lambda: self._client.get_item(TableName=self._name, Key=key, ConsistentRead=True))
+        return _parse_item(answer["Item"]) if answer.get("Item") else None
 
-    def newest(self) -> CommitEntry | None:
-        """The newest commit: the greatest file name, because names of commits sort by version. None if the table has no item."""
-        answer = self._ask(
+    def find_newest(self) -> CommitEntry | None:
+        """Read the newest commit: the greatest file name, because names of commits sort by version. None if the table has no
+        item."""
+        answer = self._send_request(
             lambda: self._client.query(
                 TableName=self._name,
                 KeyConditionExpression="tablePath = :path",
@@ -77,18 +80,18 @@ class CommitTable:
                 Limit=1,
             )
         )
-        return _entry(answer["Items"][0]) if answer["Items"] else None
+        return _parse_item(answer["Items"][0]) if answer["Items"] else None
 
     def add(self, entry: CommitEntry) -> None:
         """Add the item of a new commit. Raises FileExistsError if an item with this key exists."""
         item, condition = self._item(entry), "attribute_not_exists(fileName)"
-        self._ask(lambda: self._client.put_item(TableName=self._name, Item=item, ConditionExpression=condition))
+        self._send_request(lambda: self._client.put_item(TableName=self._name, Item=item, ConditionExpression=condition))
 
     def complete(self, entry: CommitEntry) -> None:
         """Mark the item as complete. DynamoDB may delete it after its expireTime."""
         expires = {"expireTime": {"N": str(int(time.time()) + _EXPIRES_AFTER_SECONDS)}}
         item = {**self._item(replace(entry, is_complete=True)), **expires}
-        self._ask(lambda: self._client.put_item(TableName=self._name, Item=item))
+        self._send_request(lambda: self._client.put_item(TableName=self._name, Item=item))
 
     def _item(self, entry: CommitEntry) -> dict[str, Any]:
         """The entry as DynamoDB's attributes, each with its type: S is a text."""
@@ -99,12 +102,13 @@ class CommitTable:
             "complete": {"S": "true" if entry.is_complete else "false"},
         }
 
-    def _ask(self, request: Any) -> Any:
+    def _send_request(self, request: Any) -> Any:
         return call_aws(f"the DynamoDB table {self._name}", self._access, request)
 
 
-def _entry(item: dict[str, Any]) -> CommitEntry:
-    return CommitEntry(item["fileName"]["S"], item["tempPath"]["S"], item["complete"]["S"].lower() == "true")
+def _parse_item(item: dict[str, Any]) -> CommitEntry:
+    is_complete = item["complete"]["S"].lower() == "true"
+    return CommitEntry(file_name=item["fileName"]["S"], temp_path=item["tempPath"]["S"], is_complete=is_complete)
 
 
 class DynamoDbStore(RemoteStore):
@@ -129,7 +133,7 @@ class DynamoDbStore(RemoteStore):
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
         if directory == LOG_DIRECTORY:
-            self._finish_newest()
+            self._finish_newest_commit()
         return super().list_from(directory, start)
 
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
@@ -140,7 +144,7 @@ class DynamoDbStore(RemoteStore):
         if log_name is None or log_name.kind is not LogKind.COMMIT:
             self._put_without_item(path, data)
             return
-        if self._exists(path):  # items of commits that are published expire, so an item that is missing proves nothing
+        if self._has_object(path):  # items of commits that are published expire, so an item that is missing proves nothing
             raise FileExistsError(errno.EEXIST, "There is an object of that name", path)
         self._check_previous_commit(log_name.version, name)
         # The three steps of the module's docstring: the bytes, the item, the bytes again under the commit's own name.
@@ -148,7 +152,7 @@ class DynamoDbStore(RemoteStore):
         self.put(f"{LOG_DIRECTORY}/{entry.temp_path}", data)
         self._add_item(entry)
         try:
-            self._finish(entry, data)
+            self._finish_commit(entry, data)
         except FileExistsError:
             raise
         except (OSError, StorageError) as error:  # the commit has succeeded; the next reader or writer finishes it
@@ -157,7 +161,7 @@ class DynamoDbStore(RemoteStore):
     def _put_without_item(self, path: str, data: bytes) -> None:
         """Put a file that is not a commit. Such files have a unique name, or the same content from every writer, so a check
         before the write is enough."""
-        if self._exists(path):
+        if self._has_object(path):
             raise FileExistsError(errno.EEXIST, "There is an object of that name", path)
         self.put(path, data)
 
@@ -166,7 +170,7 @@ class DynamoDbStore(RemoteStore):
         because this commit would leave a gap. version, name: of the commit that is tried."""
         if version == 0:  # there is no previous commit, but perhaps an item of a deleted table
             old_entry = self._run_in_dynamodb("look for", lambda: self._commits.find(name))
-            if old_entry is not None and old_entry.is_complete and not self._exists(f"{LOG_DIRECTORY}/{name}"):
+            if old_entry is not None and old_entry.is_complete and not self._has_object(f"{LOG_DIRECTORY}/{name}"):
                 raise StorageError(
                     f"The DynamoDB table has a commit {name} of {self.root}, whose file is missing: a table was deleted at this "
                     "place. Nothing was committed. Delete the items of its tablePath first, or use another place.",
@@ -176,8 +180,8 @@ class DynamoDbStore(RemoteStore):
         previous_name = commit_file_name(version - 1)
         entry = self._run_in_dynamodb("look for", lambda: self._commits.find(previous_name))
         if entry is not None and not entry.is_complete:
-            self._finish(entry)
-        elif not self._exists(f"{LOG_DIRECTORY}/{previous_name}"):
+            self._finish_commit(entry)
+        elif not self._has_object(f"{LOG_DIRECTORY}/{previous_name}"):
             raise StorageError(
                 f"The previous commit {previous_name} of {self.root} is missing. Nothing was committed.",
                 root=self.root,
@@ -186,51 +190,51 @@ class DynamoDbStore(RemoteStore):
     def _add_item(self, entry: CommitEntry) -> None:
         """Make the commit a version of the table, by adding its item.
 
-        Raises FileExistsError if another writer's commit has the version; then that commit is at its place. Raises NotAnswered
-        if DynamoDB neither confirmed nor refused, and has no item.
+        Raises FileExistsError if another writer's commit has the version, after putting that commit to its place. Raises
+        NotAnswered if DynamoDB neither confirmed nor refused, and has no item.
         """
         try:
             self._connection.once(lambda: self._commits.add(entry))
-        except FileExistsError:
-            self._is_our_item_there(entry)
+        except FileExistsError:  # boto3 may have repeated a request that had added our own item: then the commit has succeeded
+            self._has_our_item(entry)  # raises FileExistsError if the item is another writer's
         except NotAnswered:
-            if not self._is_our_item_there(entry):
+            if not self._has_our_item(entry):
                 raise
 
-    def _is_our_item_there(self, our_entry: CommitEntry) -> bool:
-        """Read who has the version, after an attempt that did not simply succeed. Returns True if our item is there, False if
-        there is no item. Raises FileExistsError if another writer's item is there, after putting that commit to its place."""
+    def _has_our_item(self, our_entry: CommitEntry) -> bool:
+        """Read whose item has the version, after a refused or unanswered request to add ours. Returns True for our item, and
+        False if there is no item. Raises FileExistsError for another writer's item, after putting that commit to its place."""
         entry = self._run_in_dynamodb("look for", lambda: self._commits.find(our_entry.file_name))
         if entry is None:
             return False
         if entry.temp_path == our_entry.temp_path:
             return True
         if not entry.is_complete:
-            self._finish(entry)
+            self._finish_commit(entry)
         raise FileExistsError(errno.EEXIST, "There is a commit of that name", our_entry.file_name)
 
     # ------------------------------------------------------------ complete commits of other writers
 
-    def _finish_newest(self) -> None:
+    def _finish_newest_commit(self) -> None:
         """Put the newest commit to its place if its writer did not."""
-        newest = self._run_in_dynamodb("look for", self._commits.newest)
+        newest = self._run_in_dynamodb("look for", self._commits.find_newest)
         if newest is None or newest.is_complete:
             return
         try:
-            self._finish(newest)
+            self._finish_commit(newest)
         except StorageError as error:  # for example because the user may only read
             text = "%s: commit %s is decided, and cannot be put to its place: %s"
             _log.warning(text, self.root, newest.file_name, error.message)
 
-    def _finish(self, entry: CommitEntry, our_bytes: bytes | None = None) -> None:
+    def _finish_commit(self, entry: CommitEntry, our_bytes: bytes | None = None) -> None:
         """Put the commit to its place. Every writer puts the same bytes, so several may do it.
 
-        our_bytes: the content, if the commit is this store's own; None otherwise. Raises FileExistsError if another commit is at
-        the place nevertheless: a writer that does not use DynamoDB, or uses it without the condition, was first. Raises
-        StorageError if the bytes are missing.
+        our_bytes: the content, if this store makes the commit; None for another writer's commit, whose bytes are read from its
+        temporary object. Raises FileExistsError if other bytes are at the place: a writer that does not use DynamoDB, or uses it
+        without the condition, was first. Raises StorageError if the temporary object is missing.
         """
         place = f"{LOG_DIRECTORY}/{entry.file_name}"
-        if not self._exists(place):
+        if not self._has_object(place):
             self.put(place, self._read_temporary(entry) if our_bytes is None else our_bytes)
         elif our_bytes is not None and self.read(place) != our_bytes:
             raise FileExistsError(errno.EEXIST, "A writer that DynamoDB had not let through wrote this commit", place)
@@ -248,7 +252,7 @@ class DynamoDbStore(RemoteStore):
                 root=self.root,
             ) from error
 
-    def _exists(self, path: str) -> bool:
+    def _has_object(self, path: str) -> bool:
         address, client = self._locate(path), self._connection.client
         try:
             self._connection.run(f"look for {path}", lambda: client.size(address.container, address.key))
@@ -257,5 +261,5 @@ class DynamoDbStore(RemoteStore):
         return True
 
     def _run_in_dynamodb(self, verb: str, call: Any) -> Any:
-        """Send a request to DynamoDB, and repeat it until it is answered. verb: what it does, for messages."""
+        """Send a request to DynamoDB, and repeat it until it is answered. verb: what the request does, for messages."""
         return self._connection.run(f"{verb} a commit of {self.root} in DynamoDB", call)

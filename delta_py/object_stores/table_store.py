@@ -19,10 +19,12 @@ from delta_py.unity.external_tables import NewExternalTable
 
 @dataclass(frozen=True, slots=True)
 class TableStore:
-    """The store of one table. root_store has the files below the table's root. Files that the log names by URLs of another kind
-    of store, or of another account, are read from there: shallow clones name the files of their source in this way. Nothing is
-    written or deleted in other stores. external_table: the table in its catalog, if it was opened by name and commits are not
-    ratified there; a NewExternalTable if the catalog does not have it yet."""
+    """The store of one table. root_store has the files below the table's root. The log may name files in another kind of store or
+    in another account: shallow clones name the files of their source in this way. Such files are read there, and nothing is
+    written or deleted there.
+
+    external_table: for a table that was opened by its name in Unity Catalog, if the catalog does not decide its commits; a
+    NewExternalTable if the catalog does not have the table yet; otherwise None."""
 
     root_store: ObjectStore
     options: StorageOptions = NO_OPTIONS
@@ -39,8 +41,8 @@ class TableStore:
     def _store_and_name(self, path: str) -> tuple[ObjectStore, str]:
         """The store that reads a file, and the file's name in that store.
 
-        The root's store reads paths of this machine, and URLs of its own kind of store and account. Any other URL gets a store of
-        its own: for the directory of the file, with the same options.
+        The root's store reads paths of this machine, and URLs of its own kind of store and account. For any other URL this makes
+        a store of the file's directory, with the same options.
         """
         if kind_of(path) is None:
             return self.root_store, path
@@ -65,15 +67,15 @@ class TableStore:
         store, name = self._store_and_name(path)
         return store.read_range(name, offset, length)
 
-    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_size_verified: bool = False) -> pa.NativeFile:
         store, name = self._store_and_name(path)
-        return store.open_input(name, size_bytes, is_sure=is_sure)
+        return store.open_input(name, size_bytes, is_size_verified=is_size_verified)
 
     def open_output(self, path: str) -> pa.NativeFile:
         return self.root_store.open_output(path)
 
-    def open_whole(self, path: str) -> pa.NativeFile:
-        return self.root_store.open_whole(path)
+    def open_atomic_output(self, path: str) -> pa.NativeFile:
+        return self.root_store.open_atomic_output(path)
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
         if isinstance(source, TableStore):
@@ -105,8 +107,8 @@ class NewTableRules:
     suggested: Mapping[str, str] = field(default_factory=dict)
 
     def properties(self, caller_values: Mapping[str, str] | None) -> dict[str, str]:
-        """The properties of a new table: the required ones and the caller's, which take precedence. Whether these satisfy the
-        catalog is checked later."""
+        """The properties of a new table: the required ones and the caller's, which take precedence. A later step checks whether
+        they satisfy the catalog."""
         return {**self.required, **(caller_values or {})}
 
     def defaults(self, caller_values: Mapping[str, str] | None) -> dict[str, str]:

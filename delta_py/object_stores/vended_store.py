@@ -28,7 +28,8 @@ class VendedCredentials(Protocol):
 
 
 class VendedStore(RemoteStore):
-    """The store of one table. options: the storage options without the credentials."""
+    """The store of one table. options: the storage options without the credentials. `_options`, of RemoteStore: these options
+    with the newest credentials."""
 
     __slots__ = ("_credentials", "_other_options")
 
@@ -53,10 +54,11 @@ class VendedStore(RemoteStore):
         self._renew()
         return super()._connection
 
-    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
-        """A file that stays open for long reads with credentials that are valid then."""
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_size_verified: bool = False) -> pa.NativeFile:
+        """A file that gets a connection with valid credentials at each read, because it may stay open for longer than the
+        credentials of now are valid."""
         current = cast(Connection, _CurrentConnection(self))
-        return PrefetchingFile.over(RemoteInput(current, self._locate(path), path, size_bytes, is_sure=is_sure))
+        return PrefetchingFile.over(RemoteInput(current, self._locate(path), path, size_bytes, is_size_verified=is_size_verified))
 
     def _renew(self) -> None:
         """Get the credentials, which the catalog's client caches while they are valid. If they are new, drop the connection that
@@ -71,7 +73,8 @@ class VendedStore(RemoteStore):
 
 
 class _CurrentConnection:
-    """The connection of a store, as it is at each use."""
+    """Looks like a Connection. Each use of an attribute goes to the store's connection of that moment, which has valid
+    credentials."""
 
     def __init__(self, store: VendedStore) -> None:
         self._store = store

@@ -119,7 +119,7 @@ class ScanReader:
         is missing, the first read of it fails."""
         info = ObjectInfo(file.path, file.size_bytes, file.modification_time_ms)
         footer = self._objects.footer(info)
-        source = stack.enter_context(self._objects.open_data(info, is_sure=footer is not None))
+        source = stack.enter_context(self._objects.open_data(info, is_size_verified=footer is not None))
         buffer_size = 0  # column chunks are read whole
         if file.size_bytes > _WHOLE_CHUNKS_BYTES and not is_prefetching(source):
             # From 64 KiB to 1 MiB for each column.

@@ -59,7 +59,7 @@ def read_footers(reading: FooterReading, files: pa.Table) -> pa.Table:
 def _footer_values(reading: FooterReading, path: str, size: int) -> tuple[str | None, str | None, str | None, str | None]:
     """The last four columns of FOOTER_SCHEMA for one file: schema, stats, no_footer, no_type."""
     try:
-        with reading.store.open_input(path, size, is_sure=True) as source, pq.ParquetFile(source) as file:
+        with reading.store.open_input(path, size, is_size_verified=True) as source, pq.ParquetFile(source) as file:
             file_columns = read_columns(file)
             stats = None if reading.stats_columns is None else _stats_json(file, file_columns, reading)
             return schema_to_json(file_columns.schema), stats, None, None

@@ -55,15 +55,15 @@ _CHECKING_THREADS = 16  # for single files
 _PAGE_READERS = min(8, os.cpu_count() or 1)
 # Up to this number, files are checked one by one: a listing of the directory may hold very many more.
 _FEW_FILES = 64
-_FILES_IN_A_PART = 1_024  # that are checked before the progress line moves
-# After these errors a file counts as one that could not be checked, and not as missing.
+_FILES_IN_A_PART = 1_024  # files that are checked before the progress line moves
+# After these errors it is unknown whether a file exists, so it does not count as missing.
 _UNCHECKABLE_ERRORS = (OSError, StorageError, UnsupportedOperationError)
 
 
 def file_faults(snapshot: Snapshot, only: pa.Array | pa.ChunkedArray | None = None, *, check_data: bool = False) -> pa.Table:
-    """Find the faults of the live files of a version: FAULT_SCHEMA. only: paths; None for all. check_data: read all pages of all
-    data files and compare them with their checksums. Memory: the names of all live files, and those of the store's objects; with
-    check_data also a batch of rows for each thread.
+    """Find the faults of the live files of a version: FAULT_SCHEMA. only: check only the data files with these paths; None for
+    all files. check_data: read all pages of all data files and compare them with their checksums. Memory: the names of all live
+    files, and those of the store's objects; with check_data also a batch of rows for each thread.
     """
     files = _list_live_files(snapshot)
     files = files if only is None else files.filter(pc.is_in(files["path"], only))
@@ -80,7 +80,8 @@ def file_faults(snapshot: Snapshot, only: pa.Array | pa.ChunkedArray | None = No
 
 
 def _check_in_parts(files: pa.Table, find_faults: Callable[[pa.Table], pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The faults that a check finds, part by part: FAULT_SCHEMA."""
+    """Check the files in parts, so that the progress line moves. find_faults: checks one part. Returns the faults:
+    FAULT_SCHEMA."""
     faults = []
     with steps(files.num_rows, "files") as count:
         for part in _in_parts(files):
@@ -139,7 +140,7 @@ def _in_parts(files: pa.Table) -> Iterator[pa.Table]:
 
 
 def _is_listed(store: ObjectStore, files: pa.Table) -> pa.ChunkedArray:
-    """Whether a listing has each of the files, with its size."""
+    """For each file, whether a listing of the store has it with the right size."""
     listed = listed_objects(store)
     places = pc.index_in(files["path"], listed["path"])
     return pc.fill_null(pc.equal(listed["size"].take(places), files["size"]), False)
@@ -173,8 +174,8 @@ def _find_file_faults(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
         results = pool.map(lambda path, size: _check_file(store, path, size), paths, sizes)
         for file, result in zip(files.select(["path", "size", "rows"]).to_pylist(), results, strict=True):
             if result.state is not _FileState.SOUND:
-                rows.append(_fault(snapshot, DATA_FILE, file["path"], file, result, result.state is _FileState.MISSING))
-    return faults_table(_with_quarantine(store, rows))
+                rows.append(_fault_row(snapshot, DATA_FILE, file["path"], file, result, result.state is _FileState.MISSING))
+    return faults_table(_explain_quarantined(store, rows))
 
 
 def _find_page_faults(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
@@ -187,11 +188,11 @@ def _find_page_faults(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
             results = pool.map(lambda file: _check_pages(snapshot.store, file["path"], file["size"], count), listed)
             for file, result in zip(listed, results, strict=True):
                 if result.state is not _FileState.SOUND:
-                    rows.append(_fault(snapshot, DATA_FILE, file["path"], file, result, can_repair=False))
+                    rows.append(_fault_row(snapshot, DATA_FILE, file["path"], file, result, can_repair=False))
     return faults_table(rows)
 
 
-def _with_quarantine(store: ObjectStore, faults: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _explain_quarantined(store: ObjectStore, faults: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The faults, with another reason for missing files that are in quarantine. VACUUM moved these there: they are not lost, and
     a repair does not remove them from the table."""
     if not any(fault["can_repair"] for fault in faults):
@@ -211,15 +212,17 @@ def _find_vector_faults(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
         for file, (path, size, result) in zip(listed, results, strict=True):
             if result.state is not _FileState.SOUND:
                 can_repair = result.state is not _FileState.UNCHECKED
-                rows.append(_fault(snapshot, DELETION_VECTOR, path or file["path"], file | {"size": size}, result, can_repair))
+                rows.append(
+                    _fault_row(snapshot, DELETION_VECTOR, path or file["path"], file | {"size": size}, result, can_repair)
+                )
     return faults_table(rows)
 
 
-def _fault(
+def _fault_row(
     snapshot: Snapshot, kind: str, path: str, file: dict[str, Any], result: _CheckResult, can_repair: bool
 ) -> dict[str, Any]:
-    """A row of FAULT_SCHEMA. path: of the faulty file. file: the data file's path, and the faulty file's size in bytes; rows:
-    those that the table loses with the data file, null if unknown."""
+    """A row of FAULT_SCHEMA. path: of the faulty file. file: has the keys path (of the data file), size (of the faulty file, in
+    bytes) and rows (the live rows of the data file, which a repair loses; None if unknown)."""
     return {
         "kind": kind,
         "path": path,
@@ -273,7 +276,8 @@ def _check_pages(store: ObjectStore, path: str, size: int, count: Callable[[int]
 
 
 def _check_vector(store: ObjectStore, value: dict[str, Any]) -> tuple[str | None, int | None, _CheckResult]:
-    """The path of the vector's file, None if it has none; its bytes by the log; and the result of the check."""
+    """Check a deletion vector. Returns three values: the path of the vector's file (None for a vector in the log itself), its
+    size in bytes by the log, and the result of the check. value: the descriptor, as JSON."""
     path, size = None, value["sizeInBytes"]
     try:
         vector = DeletionVectorDescriptor.from_json(value)

@@ -28,7 +28,7 @@ from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
 from delta_py.progress import progress
 from delta_py.repair.file_check import DELETION_VECTOR, FAULT_SCHEMA, faults_table, file_faults
-from delta_py.repair.log_check import LogCheck, parts_of
+from delta_py.repair.log_check import LogCheck, list_incomplete_parts
 from delta_py.scan.file_groups import scan_files
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
@@ -51,7 +51,7 @@ def fsck(store: ObjectStore, *, dry_run: bool = True, allow_data_loss: bool = Fa
     """
     with progress("FSCK", "bytes" if check_data else "files"):
         check = LogCheck(store)
-        log_faults = pa.Table.from_batches([faults_table(check.faults())], FAULT_SCHEMA)
+        log_faults = pa.Table.from_batches([faults_table(check.find_faults())], FAULT_SCHEMA)
         faults_of_files = FAULT_SCHEMA.empty_table()
         if check.snapshot is not None:
             faults_of_files = file_faults(check.snapshot, check_data=check_data)
@@ -67,7 +67,7 @@ def fsck(store: ObjectStore, *, dry_run: bool = True, allow_data_loss: bool = Fa
     if not allow_data_loss:
         _check_no_loss(store, faults.filter(faults["can_repair"]))
     if repairable.num_rows:
-        check.snapshot.check_last_commit()  # the commit that removes them follows the last commit
+        check.snapshot.check_last_commit()  # raises if no commit may follow it, before anything is repaired
     _repair_log(check, check.snapshot)
     if repairable.num_rows:
         _remove_files(store, repairable["data_file"])
@@ -114,13 +114,13 @@ def _repair_log(check: LogCheck, snapshot: Snapshot) -> None:
         writer.replace_checksum(version, counted.to_bytes())
     if check.has_wrong_hint:
         writer.forget_last_checkpoint()
-    for path in [file.path for checkpoint in check.broken for file in checkpoint.files]:
+    for path in [file.path for checkpoint in check.broken_checkpoints for file in checkpoint.files]:
         writer.set_aside(path)
     for path in check.wrong_compactions:
         writer.set_aside(path)
-    for path in [path for version in check.incomplete for path in parts_of(store, version)]:
+    for path in [path for version in check.incomplete_versions for path in list_incomplete_parts(store, version)]:
         writer.set_aside(path)
-    if (check.broken or check.incomplete or check.has_wrong_hint) and not check.has_doubts:
+    if (check.broken_checkpoints or check.incomplete_versions or check.has_wrong_hint) and not check.has_doubts:
         write_checkpoint(store, writer, load_segment(store), now_ms=time.time_ns() // 1_000_000)
 
 

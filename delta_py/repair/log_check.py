@@ -1,7 +1,7 @@
 """Finds faults of a table's log: missing commits, checkpoints, version checksums, `_last_checkpoint`.
 
     check = LogCheck(store)
-    check.faults()          # rows of FAULT_SCHEMA (file_check.py)
+    check.find_faults()          # rows of FAULT_SCHEMA (file_check.py)
     check.snapshot          # the newest version by the log alone; None if it cannot be rebuilt
 
 Checkpoints are read and compared with the version checksum. If the two contradict each other, the log before the checkpoint
@@ -34,31 +34,34 @@ from delta_py.storage.store import ObjectStore
 
 COMMIT, CHECKPOINT, CHECKSUM, LAST_CHECKPOINT, COMPACTION = "commit", "checkpoint", "checksum", "lastCheckpoint", "compaction"
 _log = logging.getLogger("delta_py")
-# The ends of the reasons of faults: what a repair does.
+# The ends of the reasons in faults, which say what a repair does.
 _CAN_BE_REBUILT = "the log before it exists, and a repair sets it aside and writes a new one"
 _ONLY_COPY = "the log before it proves nothing, so it may be the only copy of what it holds, and stays: restore it from a backup"
 _BY_LOG = "The log before it agrees with the checkpoint, and a repair rewrites the checksum."
 
 
 class LogCheck:
-    """One check of a log. After `faults`, a repair may set aside the checkpoints that are `broken`, the parts of those of the
-    `incomplete` versions, and the `wrong_compactions`; and rewrite the `wrong_checksums`, by version, and `_last_checkpoint`
-    if `has_wrong_hint`. has_doubts: records contradict each other, and it is unknown which is right.
+    """One check of a log. `find_faults` finds the faults, and fills the attributes that say what a repair may do: set aside the
+    checkpoints in `broken_checkpoints`, the parts of the unfinished checkpoints of `incomplete_versions`, and the compactions at
+    the paths `wrong_compactions`; rewrite the version checksums of `wrong_checksums`; and rewrite `_last_checkpoint` if
+    `has_wrong_hint`. has_doubts: files of the log contradict each other, and it is unknown which is right; then a repair writes
+    no new checkpoint.
     """
 
     def __init__(self, store: ObjectStore) -> None:
         self.store, self.listing = store, list_log(store, 0)
         self.snapshot: Snapshot | None = None
-        self.broken: list[Checkpoint] = []
-        self.incomplete: list[int] = []
+        self.broken_checkpoints: list[Checkpoint] = []
+        self.incomplete_versions: list[int] = []
         self.wrong_checksums: list[int] = []
         self.wrong_compactions: list[str] = []
         self.has_wrong_hint = self.has_doubts = False
         self._proven: set[int] = set()  # versions of the checkpoints that a checksum or the log has confirmed
         self._distrusted: set[int] = set()  # versions of the faulty checkpoints that a repair leaves in place
 
-    def faults(self) -> list[dict[str, Any]]:
-        """Rows of FAULT_SCHEMA. Raises TableNotFoundError, UnsupportedTableFeatureError; OSError if the log cannot be read."""
+    def find_faults(self) -> list[dict[str, Any]]:
+        """Read the log and find its faults, as rows of FAULT_SCHEMA. Call it once. Raises TableNotFoundError,
+        UnsupportedTableFeatureError; OSError if the log cannot be read."""
         return [
             *self._find_checkpoint_faults(),
             *self._find_commit_faults(),
@@ -73,7 +76,7 @@ class LogCheck:
         on.
         """
         listing = self.listing
-        checkpoints = [checkpoint.version for checkpoint in listing.checkpoints if checkpoint not in self.broken]
+        checkpoints = [checkpoint.version for checkpoint in listing.checkpoints if checkpoint not in self.broken_checkpoints]
         for previous, following in pairwise(sorted(listing.commits)):
             if following == previous + 1:
                 continue
@@ -81,7 +84,7 @@ class LogCheck:
             until = f"all versions from {previous + 1} on"
             if first is not None:
                 until = f"versions {previous + 1} to {max(first, following) - 1}"
-            yield _fault(
+            yield _fault_row(
                 COMMIT,
                 f"{LOG_DIRECTORY}/{commit_file_name(previous + 1)}",
                 previous + 1,
@@ -90,7 +93,7 @@ class LogCheck:
         for version, file in sorted(listing.commits.items()):
             if not file.size_bytes:
                 why = "it has 0 bytes: what it did is lost, if it did anything. Restore it from a backup"
-                yield _fault(COMMIT, file.path, version, why, size=0)
+                yield _fault_row(COMMIT, file.path, version, why, size=0)
 
     def _find_state_faults(self) -> Iterator[dict[str, Any]]:
         """Rebuild the newest version, and yield the faults of its last commit, its compactions and its checksum."""
@@ -100,22 +103,24 @@ class LogCheck:
         except CorruptTableError as error:
             self.snapshot = None
             path = str(error.message_parameters.get("path", LOG_DIRECTORY))
-            yield _fault(COMMIT, path, None, f"the newest version cannot be rebuilt: {error.message}")
+            yield _fault_row(COMMIT, path, None, f"the newest version cannot be rebuilt: {error.message}")
             return
         last_commit, version = self.snapshot.segment.last_commit, self.snapshot.version
         try:
             CommitReader(self.store, uses_cache=False).check_whole(last_commit, each_line=True)
         except CorruptTableError as error:  # of a version that a checkpoint holds
-            yield _fault(COMMIT, last_commit.path, version, f"no writer follows it: {error.message}", size=last_commit.size_bytes)
+            yield _fault_row(
+                COMMIT, last_commit.path, version, f"no writer follows it: {error.message}", size=last_commit.size_bytes
+            )
         yield from self._find_compaction_faults(self.snapshot)
         if version not in self.wrong_checksums and self.snapshot.segment.last_commit.size_bytes:
             yield from self._find_checksum_faults(self.snapshot, self.listing.checksums.get(version))
 
     def state_at(self, version: int | None, without: Checkpoint | None = None) -> Snapshot:
-        """A version (None: the newest) without its checksum, compactions, the broken checkpoints, and one additional checkpoint.
-        Reads all of its files. Raises CorruptTableError if it cannot be rebuilt like this.
+        """Load a version (None: the newest) without using its checksum, compactions, the broken checkpoints, and the checkpoint
+        `without`. Reads the version's whole list of files. Raises CorruptTableError if the version cannot be rebuilt like this.
         """
-        unusable = {file.path for broken_checkpoint in self.broken for file in broken_checkpoint.files}
+        unusable = {file.path for broken_checkpoint in self.broken_checkpoints for file in broken_checkpoint.files}
         unusable |= set() if without is None else {file.path for file in without.files}
         segment = load_segment(self.store, version, unusable=frozenset(unusable))
         snapshot = Snapshot.of_segment(self.store, replace(segment, checksum=None, compactions=()))
@@ -141,7 +146,7 @@ class LogCheck:
             if can_repair:
                 conclusion = "these agree with the version checksum, and a repair puts it aside"
             why = f"it does not say what the commits say that it stands for; {conclusion}"
-            yield _fault(COMPACTION, compaction.path, compaction.version, why, can_repair=can_repair)
+            yield _fault_row(COMPACTION, compaction.path, compaction.version, why, can_repair=can_repair)
 
     # ------------------------------------------------------------ checksums
 
@@ -161,13 +166,13 @@ class LogCheck:
             why, is_sound = _find_difference(snapshot, checksum), True
         if why is None:
             return
-        if is_sound and not self._proves(snapshot):
+        if is_sound and not self._can_prove_faults(snapshot):
             self.has_doubts = True
-            yield _fault(CHECKSUM, path, version, f"{why}; which of the two is right is not known, and nothing is touched")
+            yield _fault_row(CHECKSUM, path, version, f"{why}; which of the two is right is not known, and nothing is touched")
             return
         self.wrong_checksums.append(version)
         why = f"{why}; a repair rewrites it" + (", and gives up what commits may have lost" if is_sound else "")
-        yield _fault(CHECKSUM, path, version, why, can_repair=True, rows_lost=None if is_sound else 0)
+        yield _fault_row(CHECKSUM, path, version, why, can_repair=True, rows_lost=None if is_sound else 0)
 
     # ------------------------------------------------------------ checkpoints
 
@@ -177,21 +182,24 @@ class LogCheck:
         for checkpoint in reversed(self.listing.checkpoints):
             yield from self._check_checkpoint(checkpoint, is_newest=checkpoint is newest)
         for version, part_count, count in self.listing.incomplete:
-            path, can_repair = f"{LOG_DIRECTORY}/{version:020d}.checkpoint", self._rebuild_if_possible(version) is not None
+            path = f"{LOG_DIRECTORY}/{version:020d}.checkpoint"
+            can_repair = self._rebuild_if_possible(version) is not None
             if can_repair:
-                self.incomplete.append(version)
+                self.incomplete_versions.append(version)
             why = f"it has {part_count} of {count} parts; {_CAN_BE_REBUILT if can_repair else _ONLY_COPY}"
-            yield _fault(CHECKPOINT, path, version, why, can_repair=can_repair)
+            yield _fault_row(CHECKPOINT, path, version, why, can_repair=can_repair)
 
     def _check_checkpoint(self, checkpoint: Checkpoint, *, is_newest: bool) -> Iterator[dict[str, Any]]:
         """Faults of one checkpoint, or of the version checksum that contradicts it. The newest checkpoint is compared with the
         log before it even if its checksum agrees with it. Two of checkpoint, checksum and log must agree to prove the third
         wrong.
         """
-        version, file = checkpoint.version, self.listing.checksums.get(checkpoint.version)
+        version = checkpoint.version
+        file = self.listing.checksums.get(checkpoint.version)
         checksum = None if file is None else read_checksum(self.store, file)
-        # fault_of_record: the fault by the version checksum, or by what fault_of uses instead. fault_of_log: the fault by the log
-        # before the checkpoint.
+        # fault_of_record: the checkpoint's fault by the version checksum. Without a checksum, the newest checkpoint is compared
+        # with _last_checkpoint or the log, and of an older one only its own content is checked. fault_of_log: the checkpoint's
+        # fault by the log before it. rebuilt: the version as it is loaded without this checkpoint.
         fault_of_log, rebuilt = None, None
         try:  # the clock stands still, so that no comparison has a time limit
             if checksum is not None or is_newest:
@@ -200,42 +208,43 @@ class LogCheck:
                 fault_of_record = _find_missing_actions(self.store, checkpoint)
             if is_newest or fault_of_record is not None:
                 rebuilt = self._rebuild_if_possible(version, checkpoint)
-            if rebuilt is not None and self._proves(rebuilt):
+            if rebuilt is not None and self._can_prove_faults(rebuilt):
                 # None: not compared. Empty: the checkpoint agrees with the log.
                 fault_of_log = fault_by_log(self.store, checkpoint, self.listing, clock=lambda: 0.0) or ""
         except CorruptTableError as error:
-            yield self._report_broken(checkpoint, error.message, can_repair=True)
+            yield self._record_broken_checkpoint(checkpoint, error.message, can_repair=True)
             return
         if fault_of_log:
             is_confirmed = rebuilt is not None and checksum is not None and _find_difference(rebuilt, checksum) is None
-            yield self._report_broken(checkpoint, fault_of_log, can_repair=is_confirmed)
+            yield self._record_broken_checkpoint(checkpoint, fault_of_log, can_repair=is_confirmed)
         elif fault_of_record is not None and fault_of_log is None:  # the log before cannot confirm the fault
-            yield self._report_broken(checkpoint, fault_of_record, can_repair=False)
+            yield self._record_broken_checkpoint(checkpoint, fault_of_record, can_repair=False)
         elif checksum is not None or fault_of_log is not None:
             self._proven.add(version)
             if fault_of_record is not None and checksum is not None:  # checkpoint and log agree, so the checksum is wrong
                 self.wrong_checksums.append(version)
-                yield _fault(CHECKSUM, checksum.path, version, f"{fault_of_record} {_BY_LOG}", can_repair=True)
+                yield _fault_row(CHECKSUM, checksum.path, version, f"{fault_of_record} {_BY_LOG}", can_repair=True)
 
-    def _proves(self, rebuilt: Snapshot | None) -> bool:
-        """Whether the base of a rebuilt version can prove a contradicting record wrong: all commits, or an older checkpoint that
-        was proven right.
+    def _can_prove_faults(self, rebuilt: Snapshot | None) -> bool:
+        """Whether a version that was rebuilt from the log can prove a file of the log that contradicts it wrong. It can if it was
+        rebuilt from commits alone, or from an older checkpoint that was proven right.
         """
         if rebuilt is None:
             return False
         base = rebuilt.segment.checkpoint
         return base is None or base.version in self._proven
 
-    def _report_broken(self, checkpoint: Checkpoint, why: str, *, can_repair: bool) -> dict[str, Any]:
-        """The fault of a checkpoint, which is noted for the repair. can_repair: whether it is proven wrong; it stays in any case
-        if the version cannot be rebuilt without it."""
-        path, size = checkpoint.files[0].path, sum(file.size_bytes for file in checkpoint.files)
+    def _record_broken_checkpoint(self, checkpoint: Checkpoint, why: str, *, can_repair: bool) -> dict[str, Any]:
+        """Note a faulty checkpoint for the repair, and return its fault. can_repair: whether the checkpoint is proven wrong. A
+        checkpoint without which its version cannot be rebuilt is never repaired: it may be the only copy."""
+        path = checkpoint.files[0].path
+        size = sum(file.size_bytes for file in checkpoint.files)
         if can_repair and self._rebuild_if_possible(checkpoint.version, checkpoint) is not None:
-            self.broken.append(checkpoint)
-            return _fault(CHECKPOINT, path, checkpoint.version, f"{why}; {_CAN_BE_REBUILT}", can_repair=True, size=size)
+            self.broken_checkpoints.append(checkpoint)
+            return _fault_row(CHECKPOINT, path, checkpoint.version, f"{why}; {_CAN_BE_REBUILT}", can_repair=True, size=size)
         self._distrusted.add(checkpoint.version)
         self.has_doubts = True
-        return _fault(CHECKPOINT, path, checkpoint.version, f"{why}; {_ONLY_COPY}", size=size)
+        return _fault_row(CHECKPOINT, path, checkpoint.version, f"{why}; {_ONLY_COPY}", size=size)
 
     def _rebuild_if_possible(self, version: int, without: Checkpoint | None = None) -> Snapshot | None:
         """As state_at; None if the version cannot be rebuilt like this."""
@@ -254,10 +263,12 @@ class LogCheck:
         except FileNotFoundError:
             return
         except StorageError as error:
-            yield _fault(LAST_CHECKPOINT, LAST_CHECKPOINT_PATH, None, f"it cannot be read: {error.message}")
+            yield _fault_row(LAST_CHECKPOINT, LAST_CHECKPOINT_PATH, None, f"it cannot be read: {error.message}")
             return
-        hint, why, remedy = read_last_checkpoint(self.store), None, "a repair rewrites it"
-        versions = {checkpoint.version for checkpoint in self.listing.checkpoints if checkpoint not in self.broken}
+        hint = read_last_checkpoint(self.store)
+        why = None
+        remedy = "a repair rewrites it"
+        versions = {checkpoint.version for checkpoint in self.listing.checkpoints if checkpoint not in self.broken_checkpoints}
         if hint is None:
             why = "it is damaged"
         elif hint.version not in versions:
@@ -269,10 +280,10 @@ class LogCheck:
         if why is not None:
             self.has_wrong_hint = True
             version = None if hint is None else hint.version
-            yield _fault(LAST_CHECKPOINT, LAST_CHECKPOINT_PATH, version, f"{why}; {remedy}", can_repair=True, size=size)
+            yield _fault_row(LAST_CHECKPOINT, LAST_CHECKPOINT_PATH, version, f"{why}; {remedy}", can_repair=True, size=size)
 
 
-def parts_of(store: ObjectStore, version: int) -> list[str]:
+def list_incomplete_parts(store: ObjectStore, version: int) -> list[str]:
     """The paths of the existing parts of a version's incomplete multi-part checkpoints."""
     complete_paths = {file.path for checkpoint in list_log(store, version, version).checkpoints for file in checkpoint.files}
     paths = []
@@ -287,7 +298,7 @@ def parts_of(store: ObjectStore, version: int) -> list[str]:
     return paths
 
 
-def _fault(
+def _fault_row(
     kind: str,
     path: str,
     version: int | None,
@@ -297,7 +308,7 @@ def _fault(
     size: int | None = None,
     rows_lost: int | None = 0,
 ) -> dict[str, Any]:
-    """A row of FAULT_SCHEMA. rows_lost: None if the number of rows that a repair loses is unknown."""
+    """A row of FAULT_SCHEMA for a fault of the log. rows_lost: None if the number of rows that a repair loses is unknown."""
     row = {"kind": kind, "path": path, "version": version, "size": size}
     return {**row, "reason": reason, "can_repair": can_repair, "rows_lost": rows_lost}
 

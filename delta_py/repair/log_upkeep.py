@@ -1,4 +1,4 @@
-"""Maintenance of a table's log on request. Commits do all of it automatically, each a part of it.
+"""Maintenance of a table's log on request. Commits do the same work automatically, each a part of it.
 
     write_checksum(snapshot)            # the version checksum of a version that has none
     compact_log(snapshot)               # the commits since the last checkpoint as one file
@@ -51,7 +51,7 @@ def _read_actions(snapshot: Snapshot) -> Sequence[Action]:
 
 
 def compact_log(snapshot: Snapshot, start: int | None = None, end: int | None = None) -> tuple[int, int] | None:
-    """Write the commits of a range of versions as one file, so that loading a version opens fewer.
+    """Write the commits of a range of versions as one file, so that loading a version opens fewer files.
 
     start, end: both included; None for those after the last checkpoint up to the snapshot's version. Returns the range; None
     if there is nothing to gain: a single commit, or commits of more bytes than are read in one piece.
@@ -87,10 +87,9 @@ def compact_log(snapshot: Snapshot, start: int | None = None, end: int | None = 
 
 def clean_log(store: ObjectStore, *, now_ms: int | None = None) -> int:
     """Delete log files that no version within delta.logRetentionDuration needs; returns the number of deleted files: 0 if
-    delta.enableExpiredLogCleanup is false. The cleanup after a commit takes no more than some seconds; this one finishes the
-    work.
+    delta.enableExpiredLogCleanup is false. The cleanup after a commit stops after some seconds; this one has no time limit.
 
-    now_ms: ms since 1970, for tests. Raises as write_checksum; files that are deleted by then were not needed.
+    now_ms: ms since 1970, for tests. Raises as write_checksum. Files that were deleted before an error were not needed.
     """
     config = Snapshot.load(store).config
     refuse_forbidden(store, Maintenance.LOG_CLEANUP, "Log cleanup of", "Nothing was deleted.")

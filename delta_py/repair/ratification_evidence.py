@@ -1,8 +1,11 @@
-"""Derives which staged commits were ratified, without the ledger: from staged and published commits and version checksums.
+"""Derives which staged commits a lost ledger had ratified, from staged and published commits and version checksums.
 
     settlement = Settlement([TableEvidence(...), ...])
     settlement.verdict(commit)          # RATIFIED, REJECTED or UNKNOWN, and why
     settlement.take(commit); settlement.give_up([table_id])      # decisions of a caller who knows more
+
+A writer stages a commit: it writes the commit to `_staged_commits`. The ledger ratifies it: then it is a version of the table.
+Later a writer publishes it: copies it to its place in the log.
 
 Nothing here reads a table. The rules of commits are known: a commit is staged completely before it is ratified, and stays staged
 until it is published; versions are ratified without gaps and published in order; a transaction over several tables is ratified in
@@ -71,7 +74,8 @@ class Group:
         return [version for table, version in self.participants if table == table_id]
 
     def is_later_than(self, other: Group) -> bool:
-        """Whether it is another attempt of the same transaction, started after the other one failed."""
+        """Whether this group is a later attempt of the same transaction, started after the attempt `other` failed: all versions
+        are the same or higher."""
         if self.transaction != other.transaction or len(self.participants) != len(other.participants):
             return False
         is_same_or_later = all(
@@ -126,7 +130,8 @@ class StagedCommit:
 
 @dataclass(frozen=True, slots=True)
 class ChecksumEvidence:
-    """The data of a version checksum about its commit; None if it lacks them."""
+    """The txnId and the in-commit timestamp in a version checksum, which identify its commit; each is None if the checksum lacks
+    it."""
 
     txn_id: str | None = None
     timestamp_ms: int | None = None
@@ -152,10 +157,12 @@ class TableEvidence:
 
 
 class Settlement:
-    """Decides for each staged commit whether it was ratified. tables: each once. Raises CorruptTableError if the files contradict
-    each other, or lack a commit that was ratified.
+    """Decides for each staged commit whether it was ratified. The constructor decides all commits for which the files suffice.
+    tables: the tables of the lost ledger, each once. Raises CorruptTableError if the files contradict each other, or lack a
+    commit that was ratified.
 
-    _commits_at: the staged commits by table id and version. _has_changed: the last pass over the rules has decided something.
+    _verdicts: the decision about each commit so far. _commits_at: the staged commits by table id and version. _groups: the
+    transactions over several tables. _has_changed: the last pass over the rules has decided something.
     """
 
     def __init__(self, tables: Sequence[TableEvidence]) -> None:
@@ -169,18 +176,20 @@ class Settlement:
         # By table id: the newest version that was certainly ratified, and why. It may be unknown which commit that version is.
         self._ratified_up_to = {table.table_id: (table.published, "it is published") for table in tables}
         self._has_changed = False
+        # First the facts that need only the files. Then the rules, whose conclusions may lead to others.
         self._reject_drafts()
         self._reject_earlier_attempts()
         for table in tables:
             self._reject_published(table)
             self._note_checksums(table)
-            self._note_what_writers_saw(table)
+            self._note_versions_that_writers_read(table)
         self._apply_rules()
 
     # ------------------------------------------------------------ queries and decisions
 
     def verdict(self, commit: StagedCommit) -> Verdict:
-        """For an unknown commit, the reason also says what is known about its version and its transaction."""
+        """The decision about a commit, and its reason. For an undecided commit, the reason also says what is known about its
+        version and its transaction."""
         verdict = self._verdicts[commit]
         if verdict.standing is not Standing.UNKNOWN:
             return verdict
@@ -188,9 +197,9 @@ class Settlement:
         newest, reason = self._ratified_up_to[commit.table_id]
         if commit.version <= newest:
             why = f"version {commit.version} was ratified ({reason}), as this commit or as another one that is staged"
-        strangers = sorted({table for table, _ in commit.group.participants} - self._tables.keys()) if commit.group else []
-        if strangers:
-            why += f"; its transaction has also changed the tables with the ids {', '.join(strangers)}, which were not named"
+        unnamed_ids = sorted({table for table, _ in commit.group.participants} - self._tables.keys()) if commit.group else []
+        if unnamed_ids:
+            why += f"; its transaction has also changed the tables with the ids {', '.join(unnamed_ids)}, which were not named"
         return Verdict(Standing.UNKNOWN, why)
 
     def unknown(self) -> list[StagedCommit]:
@@ -244,8 +253,9 @@ class Settlement:
                 self._decide(commit, Standing.REJECTED, "it is the draft of a transaction over tables")
 
     def _reject_earlier_attempts(self) -> None:
-        """Reject earlier attempts of transactions over several tables. A single commit may be tried at an earlier version than
-        before, if another one that was to precede it in one call of the ledger has failed.
+        """Reject earlier attempts of transactions over several tables: each attempt has later versions than the one before. For
+        other commits this is not so: a commit may be tried again at an earlier version, if a commit that was to precede it in
+        the same call of the ledger has failed.
         """
         for commit in self.unknown():
             if commit.group is not None and any(group.is_later_than(commit.group) for group in self._groups):
@@ -269,7 +279,7 @@ class Settlement:
                 if not has_same_id or not _may_be_equal(checksum.timestamp_ms, commit.timestamp_ms):
                     self._decide(commit, Standing.REJECTED, "the version checksum is that of another commit")
 
-    def _note_what_writers_saw(self, table: TableEvidence) -> None:
+    def _note_versions_that_writers_read(self, table: TableEvidence) -> None:
         """A writer reads only ratified versions, so the versions that the writers of staged commits have read were ratified."""
         for commit in table.staged:
             if commit.known_version is not None:
@@ -430,7 +440,7 @@ def _integer_or_none(value: Any) -> int | None:
 
 
 def _may_be_equal(first: Any, second: Any) -> bool:
-    """Whether two values are equal. An unknown value agrees with all others."""
+    """Whether two values are equal, or one of them is unknown (None)."""
     return first is None or second is None or first == second
 
 

@@ -26,8 +26,8 @@ from delta_py.coordinator.ledger import (
     RatificationUnknownError,
     Ratified,
     Restored,
-    another_ledger,
-    known_at_other_place,
+    another_ledger_error,
+    known_at_other_place_error,
     staged_version,
 )
 from delta_py.coordinator.open_coordinator import open_ledger
@@ -135,7 +135,8 @@ def rebuild_ledger(
 def _rebuild(
     url: str, paths: Sequence[str], take: Mapping[str, Sequence[str]], options: Mapping[str, str], *, dry_run: bool
 ) -> RebuildReport:
-    """As rebuild_ledger. paths: of the tables, each once. options: of their stores, without those of a coordinator."""
+    """Does what rebuild_ledger describes. paths: of the tables, each once. options: the storage options, without those of a
+    coordinator."""
     steps = [partial(_read_table, path, StorageOptions.of(options)) for path in paths]
     read_tables = in_threads(steps, _THREADS, _THREAD_NAME)
     identity = _shared_identity(read_tables)
@@ -158,10 +159,10 @@ def _rebuild(
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
-    """A table by its files alone. identity: of the ledger that it names. place: its location as ledgers identify it. published:
-    its newest published version, which was committed at published_ms (ms since 1970). staged: the staged commits after that
-    version. checksums: the version checksums after it, by version.
+class _TableFiles:
+    """What a table's files show, read without a ledger. identity: of the ledger that it names. place: its location as ledgers
+    identify it. published: its newest published version, which was committed at published_ms (ms since 1970). staged: the staged
+    commits after that version. checksums: the version checksums after it, by version.
     """
 
     path: str
@@ -176,7 +177,7 @@ class _Table:
 
 
 def _check_paths(tables: Sequence[str], take: Mapping[str, Sequence[str]] | None) -> list[str]:
-    """The paths, each once. Raises InvalidOptionError."""
+    """The paths of the tables, each once. Raises InvalidOptionError if there are none, or if `take` names another path."""
     if isinstance(tables, str) or not tables:
         raise InvalidOptionError("No tables were named. Give the paths of all tables of the ledger, as a list.", option="tables")
     unknown_paths = sorted((take or {}).keys() - set(tables))
@@ -188,7 +189,7 @@ def _check_paths(tables: Sequence[str], take: Mapping[str, Sequence[str]] | None
     return list(dict.fromkeys(tables))
 
 
-def _read_table(path: str, options: StorageOptions) -> _Table:
+def _read_table(path: str, options: StorageOptions) -> _TableFiles:
     """Read what the table's files show, again if staged commits are published meanwhile."""
     store = open_store(path, options)
     for _ in range(_READ_ATTEMPTS - 1):
@@ -197,7 +198,7 @@ def _read_table(path: str, options: StorageOptions) -> _Table:
     return _read_table_once(path, store)
 
 
-def _read_table_once(path: str, store: ObjectStore) -> _Table:
+def _read_table_once(path: str, store: ObjectStore) -> _TableFiles:
     """Read what the table's files show. Raises FileNotFoundError if a staged commit is published, and its file deleted,
     meanwhile."""
     # Listed before the log, which then has all commits that are published in the meantime.
@@ -210,7 +211,7 @@ def _read_table_once(path: str, store: ObjectStore) -> _Table:
             path=path,
         )
     table_id, published = snapshot.metadata.id, snapshot.version
-    return _Table(
+    return _TableFiles(
         path,
         store,
         place_of(store.root),
@@ -277,7 +278,7 @@ def _read_checksum(store: ObjectStore, version: int) -> ChecksumEvidence:
     return ChecksumEvidence(txn_id if isinstance(txn_id, str) else None, timestamp if type(timestamp) is int else None)
 
 
-def _shared_identity(tables: Sequence[_Table]) -> str:
+def _shared_identity(tables: Sequence[_TableFiles]) -> str:
     """The identity of the one ledger of all tables. Raises if there are several, or if two paths have the same table."""
     by_identity: dict[str, list[str]] = {}
     for table in tables:
@@ -307,12 +308,12 @@ def _known_places(ledger: Ledger, identity: str) -> frozenset[str]:
     """
     inventory = ledger.inventory()
     if inventory.tables and inventory.identity != identity:
-        raise another_ledger(ledger.shown, inventory.identity, identity)
+        raise another_ledger_error(ledger.shown, inventory.identity, identity)
     return frozenset(inventory.tables)
 
 
 def _collect_evidence(
-    tables: Sequence[_Table], known_places: frozenset[str], ledger: Ledger, coordinated: StorageOptions
+    tables: Sequence[_TableFiles], known_places: frozenset[str], ledger: Ledger, coordinated: StorageOptions
 ) -> list[TableEvidence]:
     """What the files of each table show. If the new ledger already knows the table, only its newest version matters."""
     # By table id: the versions that are part of a transaction over several tables, by the record in a staged commit.
@@ -332,26 +333,26 @@ def _collect_evidence(
             groups = _read_groups(table.store, versions, table.published)
             evidence.append(
                 TableEvidence(
-                    table.table_id,
-                    table.path,
-                    table.published,
-                    table.published_ms,
-                    table.staged,
-                    table.checksums,
-                    groups,
-                    _published_txn_ids(table),
+                    table_id=table.table_id,
+                    path=table.path,
+                    published=table.published,
+                    published_ms=table.published_ms,
+                    staged=table.staged,
+                    checksums=table.checksums,
+                    groups=groups,
+                    published_txn_ids=_published_txn_ids(table),
                 )
             )
     return evidence
 
 
-def _version_in_ledger(table: _Table, ledger: Ledger) -> int:
+def _version_in_ledger(table: _TableFiles, ledger: Ledger) -> int:
     """The table's newest version in the ledger. Raises UnsupportedOperationError if the ledger knows another table at this place,
     or lacks published versions.
     """
     tail = ledger.tail(table.place)
     if tail is None or tail.table_id != table.table_id:
-        raise known_at_other_place(ledger.shown, table.path, table.place)
+        raise known_at_other_place_error(ledger.shown, table.path, table.place)
     if tail.version < table.published:
         raise UnsupportedOperationError(
             f"The ledger {ledger.shown} knows the table at {table.path} up to version {tail.version}, and version "
@@ -375,9 +376,9 @@ def _read_groups(store: ObjectStore, versions: set[int], newest: int) -> dict[in
     return groups
 
 
-def _published_txn_ids(table: _Table) -> frozenset[str]:
-    """The txnIds of the published versions that may be a staged commit, tried again: those after the oldest version that the
-    writer of a staged commit had read.
+def _published_txn_ids(table: _TableFiles) -> frozenset[str]:
+    """The txnIds of published versions, to find staged commits that were tried again and published under another version. Only
+    versions after the oldest one that the writer of a staged commit had read can be such a commit.
     """
     read_versions = [commit.known_version for commit in table.staged if commit.known_version is not None]
     txn_ids = set[str]()
@@ -391,7 +392,7 @@ def _published_txn_ids(table: _Table) -> frozenset[str]:
 
 
 def _apply_decisions(
-    settlement: Settlement, tables: Sequence[_Table], known_places: frozenset[str], take: Mapping[str, Sequence[str]]
+    settlement: Settlement, tables: Sequence[_TableFiles], known_places: frozenset[str], take: Mapping[str, Sequence[str]]
 ) -> None:
     """Apply the caller's decisions, and draw conclusions. A table that the ledger knows is already decided."""
     open_tables = [table for table in tables if table.place not in known_places and table.path in take]
@@ -408,7 +409,7 @@ def _apply_decisions(
     settlement.give_up({table.table_id for table in open_tables})
 
 
-def _table_finding(table: _Table, settlement: Settlement, known_places: frozenset[str]) -> TableFinding:
+def _table_finding(table: _TableFiles, settlement: Settlement, known_places: frozenset[str]) -> TableFinding:
     """The part of the report about one table."""
     if table.place in known_places:
         return TableFinding(table.path, table.published, settlement.published(table.table_id), is_known=True)
@@ -420,8 +421,8 @@ def _table_finding(table: _Table, settlement: Settlement, known_places: frozense
     return TableFinding(table.path, table.published, version, tuple(staged))
 
 
-def _ledger_entry(table: _Table, commits: Sequence[StagedCommit]) -> Restored:
-    """What the new ledger gets about a table. commits: those that were ratified after the published versions."""
+def _ledger_entry(table: _TableFiles, commits: Sequence[StagedCommit]) -> Restored:
+    """The entry of a table for the new ledger. commits: the commits after the published versions that were ratified."""
     # The files of all names of a commit have the same bytes, so any name will do.
     ratified = [Ratified(table.place, commit.version, commit.names[0], commit.size_bytes, commit.time_ms) for commit in commits]
     return Restored(table.place, table.table_id, table.published, tuple(ratified))

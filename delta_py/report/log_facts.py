@@ -100,7 +100,7 @@ def _checksum_state(snapshot: Snapshot) -> tuple[str | Unknown, str | None]:
 
 def _faults(snapshot: Snapshot) -> tuple[Fault, ...]:
     """The faults that FSCK finds in the log."""
-    rows = LogCheck(snapshot.store).faults()
+    rows = LogCheck(snapshot.store).find_faults()
     return tuple(Fault(row["kind"], row["path"], row["version"], row["reason"], row["can_repair"]) for row in rows)
 
 

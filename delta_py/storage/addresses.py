@@ -48,7 +48,7 @@ class Address:
 
     @property
     def service(self) -> tuple[StoreKind, str]:
-        """Two places with the same service share a connection."""
+        """The kind of store and the account. Places with the same service share a connection and credentials."""
         return self.kind, self.account
 
 
@@ -84,18 +84,18 @@ def address_of(url: str) -> Address:
     parts, kind = _URL.fullmatch(url), kind_of(url)
     assert parts is not None and kind is not None, "ask kind_of first"
     if not can_be_name(url):
-        raise _unusable(shown(url), "It contains characters that no object name can contain.")
+        raise _unusable_url_error(shown(url), "It contains characters that no object name can contain.")
     scheme, authority, key = parts[1].lower(), parts[2], parts[3].rstrip("/")
     if kind == "az" and scheme != "az":  # only az:// leaves out the account: abfss://container@account.dfs.core.windows.net/path
         host_parts = _AZURE_HOST.fullmatch(authority)
         if host_parts is None:
-            raise _unusable(url, f"An {scheme} URL is {scheme}://container@account.dfs.core.windows.net/path.")
+            raise _unusable_url_error(url, f"An {scheme} URL is {scheme}://container@account.dfs.core.windows.net/path.")
         account, cloud = host_parts["account"].lower(), host_parts["cloud"].lower()
         return Address(kind, account if cloud == _AZURE_CLOUD else f"{account}.{cloud}", host_parts["container"], key)
     if "@" in authority:
-        raise _unusable(url, "Credentials in URLs end up in logs: give them as options or environment variables.")
+        raise _unusable_url_error(url, "Credentials in URLs end up in logs: give them as options or environment variables.")
     if not authority:
-        raise _unusable(url, "It names no bucket or container.")
+        raise _unusable_url_error(url, "It names no bucket or container.")
     return Address(kind, "", authority, key)
 
 
@@ -113,9 +113,9 @@ def canonical(url: str) -> str:
     return f"{parts[1].lower()}://{parts[2]}/{key}" if key else f"{parts[1].lower()}://{parts[2]}"
 
 
-def below(root: str) -> str:
-    """A regular expression (RE2) that matches the root of a table, with its final `/`, at the beginning of every URL and absolute
-    path below the root. The URL may have any scheme of the same store."""
+def root_pattern(root: str) -> str:
+    """A regular expression (RE2) for finding the files below a table's root. It matches the root, with its final `/`, at the
+    beginning of each absolute path or URL below the root. The URL may have any scheme of the same store."""
     kind, url = kind_of(root), _URL.fullmatch(root)
     if kind is None or url is None:
         return rf"^(?:file:(?://(?:localhost)?)?)?{_literal(root.rstrip('/'))}/+"
@@ -124,18 +124,18 @@ def below(root: str) -> str:
     return rf"^(?:{schemes})://{_literal(place)}/+"
 
 
-def is_same_place(root: str, other: str) -> bool:
+def is_same_place(root: str, other_root: str) -> bool:
     """Whether the roots of two tables, which may be spelled differently, are the same place. If only one of them names its Azure
     account, the accounts count as equal. Raises InvalidOptionError as address_of."""
-    return is_within(root, other) and is_within(other, root)
+    return is_within(root, other_root) and is_within(other_root, root)
 
 
-def is_within(root: str, other: str) -> bool:
-    """Whether `root` lies below `other`, or is the same place in the sense of is_same_place. `s3://b/t/u` is within `s3://b/t`.
-    For local paths, links are followed first. Raises InvalidOptionError as address_of."""
-    if kind_of(root) is None or kind_of(other) is None:
-        return kind_of(root) is kind_of(other) and _is_or_lies_below(os.path.realpath(root), os.path.realpath(other))
-    address, other_address = address_of(root), address_of(other)
+def is_within(root: str, other_root: str) -> bool:
+    """Whether `root` lies below `other_root`, or is the same place in the sense of is_same_place. `s3://b/t/u` is within
+    `s3://b/t`. For local paths, links are followed first. Raises InvalidOptionError as address_of."""
+    if kind_of(root) is None or kind_of(other_root) is None:  # one is on this machine: the other one must be, too
+        return kind_of(root) is kind_of(other_root) and _is_or_lies_below(os.path.realpath(root), os.path.realpath(other_root))
+    address, other_address = address_of(root), address_of(other_root)
     is_same_account = address.account == other_address.account or not (address.account and other_address.account)
     return (
         is_same_account
@@ -149,14 +149,14 @@ def _is_or_lies_below(path: str, ancestor: str) -> bool:
     return f"{path}/".startswith(f"{ancestor}/" if ancestor.strip("/") else "")
 
 
-def in_reach(root: str, other: str) -> bool:
+def can_reach(root: str, other_root: str) -> bool:
     """Whether another table is in the same storage as this one: in directories of this machine, or in the same account of the
     same kind of store, so that credentials go to no other server."""
     kind = kind_of(root)
-    if kind is None or kind_of(other) != kind:
-        return kind is None and other.startswith("/")
+    if kind is None or kind_of(other_root) != kind:
+        return kind is None and other_root.startswith("/")
     try:
-        return address_of(other).service == address_of(root).service
+        return address_of(other_root).service == address_of(root).service
     except InvalidOptionError:
         return False
 
@@ -166,5 +166,5 @@ def _literal(text: str) -> str:
     return "".join(f"\\x{{{ord(letter):x}}}" for letter in text)
 
 
-def _unusable(url: str, why: str) -> InvalidOptionError:
+def _unusable_url_error(url: str, why: str) -> InvalidOptionError:
     return InvalidOptionError(f"{url} cannot be used as the path of a table. {why}", option="path", path=url)

@@ -30,7 +30,7 @@ import pyarrow as pa
 from delta_py.coordinator.ledger import (
     CoordinatorContendedError,
     Ledger,
-    Proposed,
+    ProposedCommit,
     Ratified,
     Tail,
     VersionTakenError,
@@ -58,7 +58,8 @@ T = TypeVar("T")
 
 _log = logging.getLogger("delta_py")
 
-# Files that tell VACUUM what it must not delete. They belong to no version of the table.
+# Directories of files that tell VACUUM what it must not delete: leases of readers, and notes of clones. They belong to no version
+# of the table, so they may also be written in a transaction.
 _VACUUM_NOTES = (f"{LEASE_DIRECTORY}/", f"{CLONE_DIRECTORY}/")
 
 
@@ -82,9 +83,14 @@ def root_of(place: str) -> str:
 
 
 class CoordinatedStore:
-    """The store of one coordinated table. file_store: the store without the ledger. url: of the ledger. transaction: a
-    transaction over several tables, in which the table is read and written. Then the table has the state from the transaction's
-    begin, plus the transaction's own changes."""
+    """The store of one coordinated table. file_store: the store without the ledger. url: of the ledger. place: the name by which
+    the ledger knows the table (place_of). transaction: the id of a transaction over several tables, if the table is read and
+    written in one. Then the table has the state from the transaction's begin, plus the transaction's own changes.
+
+    A tail is the ledger's answer about the table: its newest version, and the ratified commits that may not be published yet.
+    `_tail`: the last answer; None if the ledger does not know the table. `_is_tail_known`: False if there is no answer yet, or if
+    it is outdated. `Tail.base`: in a transaction, the table's version when the transaction began.
+    """
 
     __slots__ = ("_file_store", "_is_tail_known", "_tail", "_url", "place", "transaction")
 
@@ -96,7 +102,7 @@ class CoordinatedStore:
     def __init__(self, file_store: ObjectStore, url: str, transaction: str | None = None) -> None:
         self._file_store, self._url, self.place, self.transaction = file_store, url, place_of(file_store.root), transaction
         self._is_tail_known = False
-        self._tail: Tail | None = None  # the last answer of the ledger
+        self._tail: Tail | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CoordinatedStore, (self._file_store, self._url, self.transaction)
@@ -120,7 +126,8 @@ class CoordinatedStore:
     # ------------------------------------------------------------ the ledger's answers
 
     def tail(self) -> Tail | None:
-        """Ask the ledger. Raises CoordinatorUnavailableError, and in a transaction TransactionEndedError."""
+        """Ask the ledger for the table's newest version and unpublished commits; None if the ledger does not know the table.
+        Raises CoordinatorUnavailableError, and in a transaction TransactionEndedError."""
         ledger = self.ledger
         tail = ledger.tail(self.place) if self.transaction is None else ledger.tail_in(self.transaction, self.place)
         self._tail, self._is_tail_known = tail, True
@@ -132,7 +139,7 @@ class CoordinatedStore:
         return self._tail if self._is_tail_known else self.tail()
 
     def register(self, version: int, table_id: str) -> None:
-        """Begin to coordinate the table, whose newest version this is."""
+        """Have the ledger coordinate the table from now on. version: the table's newest version."""
         self.ledger.register(self.place, version, table_id)
 
     def forget_deleted(self) -> None:
@@ -144,7 +151,8 @@ class CoordinatedStore:
         return next(self._file_store.list_from(LOG_DIRECTORY), None) is None
 
     def _staged_path(self, path: str) -> str | None:
-        """The path of the staged commit of that name, if it is in the ledger's last answer."""
+        """The path of a commit's staged file, by the commit's path in the log; None if the ledger's last answer has no such
+        commit, or for another file."""
         name = commit_name(path)
         commits = () if self._tail is None else self._tail.commits
         staged_commit = next((commit for commit in commits if name is not None and commit.version == name.version), None)
@@ -164,20 +172,22 @@ class CoordinatedStore:
         return _merge_listings(self._file_store.list_from(directory, start), staged_infos, tail.version, tail.base)
 
     def read(self, path: str) -> bytes:
-        return self._from_either(path, self._file_store.read)
+        return self._read_staged_or_published(path, self._file_store.read)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        return self._from_either(path, lambda where: self._file_store.read_range(where, offset, length))
+        return self._read_staged_or_published(path, lambda where: self._file_store.read_range(where, offset, length))
 
-    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_size_verified: bool = False) -> pa.NativeFile:
         is_commit = commit_name(path) is not None  # it may have been published since it was listed
-        is_sure = is_sure and not is_commit
-        return self._from_either(path, lambda where: self._file_store.open_input(where, size_bytes, is_sure=is_sure))
+        is_size_verified = is_size_verified and not is_commit
+        return self._read_staged_or_published(
+            path, lambda where: self._file_store.open_input(where, size_bytes, is_size_verified=is_size_verified)
+        )
 
-    def _from_either(self, path: str, read: Callable[[str], T]) -> T:
-        """Read a commit where the ledger says it is staged, or else at its published place: it may have been published since
-        then. If it is at neither place, it may have been ratified since the ledger's last answer, so this asks the ledger again.
-        A version that is not ratified counts as missing, even if a file has its name. read: takes the path to read from."""
+    def _read_staged_or_published(self, path: str, read: Callable[[str], T]) -> T:
+        """Read a commit from its staged file, or else from its published file; another file is just read. If a commit has neither
+        file, it may have been ratified since the ledger's last answer, so this asks the ledger again and repeats the read. A
+        version that is not ratified counts as missing, even if a file has its name. read: takes the path to read from."""
         name = commit_name(path)
         if name is None:
             return read(path)
@@ -194,7 +204,9 @@ class CoordinatedStore:
 
     def _read_commit(self, path: str, read: Callable[[str], T]) -> T:
         """Read the staged commit, or the published one if it was moved there in the meantime."""
-        staged_path, name, base = self._staged_path(path), commit_name(path), None if self._tail is None else self._tail.base
+        staged_path = self._staged_path(path)
+        name = commit_name(path)
+        base = None if self._tail is None else self._tail.base
         if staged_path is not None:
             try:
                 return read(staged_path)
@@ -210,10 +222,10 @@ class CoordinatedStore:
         name = commit_name(path)
         # If the ledger did not know the table, ask it again: it may know the table now.
         tail = None if name is None else (self.last_tail or self.tail())
-        if name is None or tail is None:
-            self._check_published(path)
+        if name is None or tail is None:  # no commit, or the ledger does not coordinate the table
+            self._publish_before_log_write(path)
             if name is not None:
-                self._check_unmanaged()
+                self._check_can_commit_without_ledger()
             # If the ledger is lost, a version checksum proves that a commit was ratified (ratification_evidence.py). So in a
             # coordinated table such a file must survive a failure of the machine.
             is_uncoordinated = self._is_tail_known and self._tail is None
@@ -240,12 +252,13 @@ class CoordinatedStore:
             raise FileExistsError(errno.EEXIST, error.message, path) from error
 
     def forbids(self, maintenance: str) -> bool:
-        """Whether the table's catalog forbids an operation to its clients."""
+        """Whether the table's catalog forbids its clients a maintenance operation. Only a CatalogStore has a catalog that does
+        so."""
         return False
 
-    def _check_unmanaged(self) -> None:
-        """Called before a commit that the ledger does not ratify. Raises UnsupportedOperationError if nobody may commit to the
-        table without the ledger."""
+    def _check_can_commit_without_ledger(self) -> None:
+        """Called before a commit to a table that the ledger does not know. Raises UnsupportedOperationError if nobody may commit
+        to the table without the ledger; here everybody may. Subclasses override this."""
 
     def ratify(self, staged: Sequence[Ratified]) -> None:
         """Make staged commits versions of the table, or none of them. Raises VersionTakenError, CoordinatorContendedError, and
@@ -266,11 +279,11 @@ class CoordinatedStore:
             self._tail = replace(tail, version=staged[-1].version, commits=(*tail.commits, *commits))
         else:
             self._is_tail_known = False  # the last answer lacks commits of other writers: ask again when it is needed
-        publication.later(self)
+        publication.publish_later(self)
 
-    def check_place(self, version: int) -> None:
-        """Raises CorruptTableError if the place of a version that is not ratified is taken: by a writer that did not ask the
-        ledger, or by one that asked a newer state of the ledger. This runs before a commit is ratified, so that a successful
+    def check_version_is_free(self, version: int) -> None:
+        """Raises CorruptTableError if the log has a file of a version that the ledger has not ratified: a writer did not ask the
+        ledger, or asked a newer state of it. This runs before a commit is ratified, so that a successful
         commit is not mistaken for a failed one. It also runs before files are deleted that such a commit may need.
         """
         place = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
@@ -289,9 +302,9 @@ class CoordinatedStore:
             )
 
     def propose(self, version: int, data: bytes, described: bytes) -> None:
-        """Add a commit to the transaction. described: as in Proposed, what the commit depends on and its content without the
-        version, as JSON. Raises FileExistsError if the transaction already has a commit of that version;
-        UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
+        """Stage a commit, and add it to the transaction, which ratifies it later. described: what the commit depends on, and its
+        content without the version, as JSON (as in ProposedCommit). Raises FileExistsError if the transaction already has a
+        commit of that version; UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
         assert self.transaction is not None
         if self.tail() is None:
             cure = "Set its property delta.feature.catalogManaged to supported" if version else "Create it"
@@ -304,7 +317,7 @@ class CoordinatedStore:
             )
         staged_commit = self.stage(version, data)
         try:
-            self.ledger.propose(self.transaction, Proposed(staged_commit, described))
+            self.ledger.propose(self.transaction, ProposedCommit(staged_commit, described))
         except VersionTakenError as error:
             self.drop_staged(staged_commit)
             raise FileExistsError(errno.EEXIST, error.message, f"{LOG_DIRECTORY}/{commit_file_name(version)}") from error
@@ -312,13 +325,14 @@ class CoordinatedStore:
     def stage(self, version: int, data: bytes) -> Ratified:
         """Write a commit to the directory of staged commits. Raises OSError, CorruptTableError."""
         if self.transaction is None:  # other writers may commit the version that a transaction only proposes
-            self.check_place(version)
+            self.check_version_is_free(version)
         name = staged_commit_name(version, str(uuid.uuid4()))
         self._file_store.put(f"{STAGED_DIRECTORY}/{name}", data)
         return Ratified(self.place, version, name, len(data), time.time_ns() // 1_000_000, data)
 
     def drop_staged(self, staged: Ratified) -> None:
-        """Delete a commit that was not ratified, or is published. If the deletion fails, the file does no harm."""
+        """Delete the staged file of a commit that was not ratified, or that is published. If the deletion fails, the file does no
+        harm."""
         try:
             self._file_store.delete(f"{STAGED_DIRECTORY}/{staged.name}")
         except (OSError, StorageError) as error:
@@ -332,7 +346,7 @@ class CoordinatedStore:
         try:
             tail = self.tail()
             for commit in () if tail is None else tail.commits:
-                self._publish(commit)
+                self._publish_commit(commit)
             if tail is not None and tail.commits:
                 self.ledger.acknowledge(self.place, tail.version)
                 self._drop_published(tail.commits)
@@ -340,12 +354,14 @@ class CoordinatedStore:
             _log.warning("%s: ratified commits are not yet published: %s", self.root, error)
 
     def _drop_published(self, commits: Sequence[Ratified]) -> None:
+        """Delete the staged files of published commits: readers find these commits in the log now."""
         for commit in commits:
             self.drop_staged(commit)
 
-    def _publish(self, commit: Ratified) -> None:
+    def _publish_commit(self, commit: Ratified) -> None:
         """Put a ratified commit to its place in the log, unless it is there already."""
-        staged_path, place = f"{STAGED_DIRECTORY}/{commit.name}", f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}"
+        staged_path = f"{STAGED_DIRECTORY}/{commit.name}"
+        place = f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}"
         try:
             if not self._file_store.link(staged_path, place):
                 self._file_store.put_if_absent(place, self._file_store.read(staged_path))
@@ -368,9 +384,10 @@ class CoordinatedStore:
 
     # ------------------------------------------------------------ everything else
 
-    def _check_published(self, path: str) -> None:
-        """Raises StorageError if the path is that of a checkpoint or a compaction of versions that are not published yet, and
-        cannot be published now; UnsupportedOperationError for a file of the log in a transaction.
+    def _publish_before_log_write(self, path: str) -> None:
+        """Prepare to write a file. A checkpoint or a compaction may only be written when its versions are published, so this
+        publishes them if necessary. Raises StorageError if they cannot be published now; UnsupportedOperationError for a file of
+        the log in a transaction.
         Protocol: Maintenance Operations on Catalog-managed Tables.
         """
         directory, _, file_name = path.rpartition("/")
@@ -406,7 +423,7 @@ class CoordinatedStore:
             )
 
     def put(self, path: str, data: bytes) -> None:
-        self._check_published(path)
+        self._publish_before_log_write(path)
         self._file_store.put(path, data)
 
     def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
@@ -415,9 +432,9 @@ class CoordinatedStore:
     def open_output(self, path: str) -> pa.NativeFile:
         return self._file_store.open_output(path)
 
-    def open_whole(self, path: str) -> pa.NativeFile:
-        self._check_published(path)
-        return self._file_store.open_whole(path)
+    def open_atomic_output(self, path: str) -> pa.NativeFile:
+        self._publish_before_log_write(path)
+        return self._file_store.open_atomic_output(path)
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
         return self._file_store.copy_from(source, source_path, path, size_bytes)
@@ -453,7 +470,8 @@ def _merge_listings(
     For a commit that is in both lists, the ledger's entry is used. Nothing newer than the version `newest` is listed. base: in a
     transaction, files of other writers that are newer than this are hidden: their versions are not the transaction's.
     """
-    ratified_paths, last_visible = {info.path for info in staged_infos}, newest if base is None else base
+    ratified_paths = {info.path for info in staged_infos}
+    last_visible = newest if base is None else base
     visible_infos = (
         info for info in listed_infos if info.path not in ratified_paths and _newest_covered_version(info) <= last_visible
     )

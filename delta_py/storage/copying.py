@@ -16,11 +16,11 @@ import pyarrow as pa
 from delta_py.storage.arrow_files import discard, expect_ranges
 from delta_py.storage.store import ObjectStore
 
-_CHUNK_BYTES = 8 * 1024 * 1024
+_CHUNK_BYTES = 8 * 1024 * 1024  # read and written at a time
 
 
 class OtherSizeError(OSError):
-    """The source does not have the expected size. actual: bytes."""
+    """The source does not have the expected size. actual: its size in bytes."""
 
     def __init__(self, path: str, expected: int, actual: int) -> None:
         super().__init__(f"{path} has {actual} bytes, and should have {expected}")
@@ -28,7 +28,7 @@ class OtherSizeError(OSError):
 
 
 def copy_object(source: ObjectStore, source_path: str, target: ObjectStore, path: str, size_bytes: int | None = None) -> int:
-    """Make the object at `path` of the target a copy; replaces any other object there. Returns its size in bytes.
+    """Copy an object to `path` of the target store, replacing any other object there. Returns its size in bytes.
 
     source_path: as the source store reads it, below its root or elsewhere. size_bytes: the expected size; None for any.
     Raises FileNotFoundError and OtherSizeError, and then creates nothing; other OSError and StorageError.
@@ -50,7 +50,7 @@ def move_object(store: ObjectStore, path: str, new_path: str) -> None:
     the new name first; an object that another writer puts there right after the check is lost. Other OSError and StorageError:
     the object has one of the names, or both.
     """
-    if not store.link(path, new_path):
+    if not store.link(path, new_path):  # the store has no links
         directory, _, name = new_path.rpartition("/")
         next_object = next(store.list_from(directory, name), None)
         if next_object is not None and next_object.path == new_path:
@@ -61,7 +61,7 @@ def move_object(store: ObjectStore, path: str, new_path: str) -> None:
 
 def _copy_bytes(stream: pa.NativeFile, size_bytes: int, source_path: str, target: ObjectStore, path: str) -> None:
     """Copy the bytes through this process. Raises OtherSizeError if the source ends early; then nothing appears at `path`."""
-    sink = target.open_whole(path)
+    sink = target.open_atomic_output(path)
     try:
         for start in range(0, size_bytes, _CHUNK_BYTES):
             # The chunk after this one is fetched while this one is written.

@@ -1,4 +1,5 @@
-"""Symbolic links below a table on this machine: their targets are reachable under more names than their own."""
+"""Symbolic links below a table on this machine. A target below the table can be reached by its own path and by the link's
+path."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LinkedPlace:
-    """link: the absolute path of a symbolic link. place: its target, relative to the table's root; empty for the root itself."""
+    """A target of a symbolic link. link: the absolute path of the link. place: the target, relative to the table's root; empty
+    for the root itself. is_directory: of the target."""
 
     link: str
     place: str
@@ -38,15 +40,16 @@ def linked_places(root: str) -> Iterator[LinkedPlace]:
 def _linked_places_of(root: str, link: str) -> Iterator[LinkedPlace]:
     """The places below the root that the link's steps pass; a link to a directory above the root reaches the root itself."""
     root_prefix = root.rstrip("/") + "/"
-    for place in _link_targets(link):
+    for place in _link_steps(link):
         if place.startswith(root_prefix):
             yield LinkedPlace(link, place.removeprefix(root_prefix), os.path.isdir(place))
         elif root_prefix.startswith(place.rstrip("/") + "/"):
             yield LinkedPlace(link, "", True)
 
 
-def _link_targets(link: str) -> set[str]:
-    """The paths that a link leads to, also through links that lie elsewhere. A circular link is among them."""
+def _link_steps(link: str) -> set[str]:
+    """The paths that a link leads to: its target and, if that is a link too, the next target, and so on. The set also has the
+    last target, which is no link. For a circle of links it has every link of the circle."""
     steps: set[str] = set()
     while True:
         try:

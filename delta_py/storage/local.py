@@ -148,7 +148,7 @@ class LocalStore:
                         yield info
 
     def _scan(self, directory: str) -> Iterator[os.DirEntry[str]]:
-        """The entries of a directory; none if it is missing. A large directory is never in memory as a whole."""
+        """The entries of a directory; none if the directory is missing. Reads them one by one, so that memory stays small."""
         try:
             name = self._locate(directory)
             with _impossible_path_is_missing(), os.scandir(name) as entries:
@@ -170,7 +170,7 @@ class LocalStore:
             file.seek(min(offset, size))
             return file.read(min(length, max(size - offset, 0)))  # read() allocates as much memory as its argument says
 
-    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_size_verified: bool = False) -> pa.NativeFile:
         # Not memory-mapped: if a mapped file is truncated, the process is killed with SIGBUS.
         name = self._locate(path)
         with _impossible_path_is_missing():
@@ -190,19 +190,20 @@ class LocalStore:
                 raise
             raise _not_written_error(name, error) from error
 
-    def open_whole(self, path: str) -> pa.NativeFile:
-        """A stream for a file that gets its name when it is closed."""
+    def open_atomic_output(self, path: str) -> pa.NativeFile:
+        """A stream for a file that gets its name, and replaces any other file, when the stream is closed."""
         name = self._locate_below_root(path)
         _make_directory(os.path.dirname(name))
-        return AbortableFile.over(_WholeFile(name))
+        return AbortableFile.over(_AtomicFile(name))
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
+        """Always False: the caller copies the bytes."""
         return False
 
     def link(self, path: str, new_path: str) -> bool:
         """Give a file a second name. False if this is not possible here. Raises FileExistsError if the new name is taken."""
         name, new_name = self._locate_below_root(path), self._locate_below_root(new_path)
-        os.lstat(name)  # before a directory is created in vain
+        os.lstat(name)  # raises FileNotFoundError before a directory is created for nothing
         _make_directory(os.path.dirname(new_name))
         try:
             os.link(name, new_name, follow_symlinks=False)
@@ -217,15 +218,15 @@ class LocalStore:
     def put(self, path: str, data: bytes) -> None:
         """Write or replace a file: readers see the old or the new bytes."""
         name = self._locate_below_root(path)
-        temporary = _write_temporary(name, data)
+        temporary_name = _write_temporary(name, data)
         try:
-            _remove_hadoop_sum(name)
-            os.replace(temporary, name)
+            _remove_hadoop_checksum(name)
+            os.replace(temporary_name, name)
         except IsADirectoryError as error:
-            _remove(temporary)
+            _remove(temporary_name)
             raise _not_written_error(name, error) from error
         except OSError:
-            _remove(temporary)
+            _remove(temporary_name)
             raise
         _sync_directory(os.path.dirname(name))
 
@@ -236,13 +237,13 @@ class LocalStore:
         if os.path.lexists(name):  # saves the temporary file; whether the name is free is decided by the link
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
         try:
-            temporary = _write_temporary(name, data, durably=durably)
+            temporary_name = _write_temporary(name, data, durably=durably)
         except OSError as error:
             raise _not_written_error(name, error) from error
         try:
-            self._take_name(temporary, name)
+            self._link_to_name(temporary_name, name)
         finally:
-            _remove(temporary)
+            _remove(temporary_name)
         if durably:
             _sync_directory(os.path.dirname(name))
 
@@ -252,14 +253,14 @@ class LocalStore:
     def delete(self, path: str) -> None:
         _remove(self._locate_below_root(path))
 
-    def _take_name(self, temporary: str, name: str) -> None:
+    def _link_to_name(self, temporary_name: str, name: str) -> None:
         """Give a temporary file its name. Raises FileExistsError if the name is taken; StorageError if nothing was created, and
         never will be; other OSErrors if that is not known."""
         try:
-            os.link(temporary, name)
+            os.link(temporary_name, name)
         except FileExistsError:
             # NFS may repeat a request whose reply was lost, and then report its own link as another writer's.
-            if not os.path.samefile(temporary, name):
+            if not os.path.samefile(temporary_name, name):
                 raise
         except OSError as error:
             if error.errno in _REFUSALS:
@@ -321,30 +322,30 @@ class _DurableFile(io.FileIO):
             _sync_directory(self._directory)
 
 
-class _WholeFile(_DurableFile):
+class _AtomicFile(_DurableFile):
     """A new file that gets its name when it is closed; before, its name ends with `.part`. If it is aborted, or garbage-collected
     before it is closed, it leaves nothing."""
 
     def __init__(self, name: str) -> None:
         directory, base = os.path.split(name)
-        self._name, self._temporary = name, os.path.join(directory, f"{base[:100]}.{uuid.uuid4().hex}.part")
-        super().__init__(self._temporary)
+        self._name, self._temporary_name = name, os.path.join(directory, f"{base[:100]}.{uuid.uuid4().hex}.part")
+        super().__init__(self._temporary_name)
 
     def close(self) -> None:
         if self.closed:
             return
         try:
             super().close()
-            os.replace(self._temporary, self._name)
+            os.replace(self._temporary_name, self._name)
         except OSError:
-            _remove(self._temporary)
+            _remove(self._temporary_name)
             raise
         _sync_directory(self._directory)
 
     def abort(self) -> None:
         if not self.closed:
             io.FileIO.close(self)
-            _remove(self._temporary)
+            _remove(self._temporary_name)
 
     def __del__(self) -> None:
         """Python closes garbage-collected files, and an incomplete file of a writer that failed must not get its name."""
@@ -360,17 +361,17 @@ def _write_temporary(name: str, data: bytes, *, durably: bool = True) -> str:
     """Write `data` into a hidden file next to `name`, by default flushed to the disk; returns its name. Leaves nothing if it
     fails."""
     directory, base = os.path.split(name)
-    temporary = os.path.join(directory, f".{base[:100]}.{uuid.uuid4().hex}.tmp")
+    temporary_name = os.path.join(directory, f".{base[:100]}.{uuid.uuid4().hex}.tmp")
     _make_directory(directory)
     try:
-        with open(temporary, "xb", buffering=0) as file:
+        with open(temporary_name, "xb", buffering=0) as file:
             _write_all(file, data)
             if durably:
                 os.fsync(file.fileno())
     except OSError:
-        _remove(temporary)
+        _remove(temporary_name)
         raise
-    return temporary
+    return temporary_name
 
 
 def _remove(name: str) -> None:
@@ -378,7 +379,7 @@ def _remove(name: str) -> None:
         os.unlink(name)
 
 
-def _remove_hadoop_sum(name: str) -> None:
+def _remove_hadoop_checksum(name: str) -> None:
     """Hadoop's local file system stores a checksum next to a file, and its readers report other bytes as damage. Without a
     checksum they compare nothing."""
     directory, base = os.path.split(name)
@@ -397,8 +398,8 @@ def _write_fully(write: Any, view: memoryview) -> None:
 
 
 def _info(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
-    """A file as a listing shows it; None for a directory, and for a file that was deleted since it was listed. A circular link is
-    listed: reading it raises an error. path: relative to the root."""
+    """A file as a listing shows it; None for a directory, and for a file that was deleted since the directory was read. A
+    circular link is listed too, so that reading it raises an error. path: relative to the root."""
     try:
         if entry.is_dir():
             return None

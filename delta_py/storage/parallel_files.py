@@ -20,15 +20,15 @@ from delta_py.storage.store import ObjectStore
 _log = logging.getLogger("delta_py")
 
 _THREADS = 16
-_BATCH_FILES = 1_000
+_BATCH_FILES = 1_000  # files that wait in the pool at a time
 _MAX_LOGGED = 5  # failed files that are logged
 
 
 def for_each_file(
     store: ObjectStore, paths: pa.Array | pa.ChunkedArray, step: Callable[[str], None], what_failed: str
 ) -> dict[str, OSError | StorageError]:
-    """Run the step for all files; returns the errors by path, only of those that failed. The first few are logged. what_failed:
-    what could not be done to a file, for the log."""
+    """Run the step for all files. Returns the error of each file for which it failed, by path; logs the first few. step: takes a
+    path. what_failed: the beginning of the log's line, before the path."""
     errors: dict[str, OSError | StorageError] = {}
 
     def attempt(path: str) -> None:

@@ -1,7 +1,7 @@
 """Publish ratified commits in the background: one thread of the process publishes all waiting commits. If no thread can be
 started, the writers publish them.
 
-    later(store)                  # store.publish() soon
+    publish_later(store)                  # store.publish() soon
     finish()                      # publish everything now
 
 A process that ends normally publishes the remaining commits. If a process is killed, the table's next writer publishes them.
@@ -33,8 +33,9 @@ class Publishing(Protocol):
 
 
 class _Publisher:
-    """The waiting commits and the thread that publishes them. `_waiting_stores`: by place, the tables that have such commits.
-    `_publishing_threads`: how many threads publish now. `_thread`: None if it has not begun, or has ended."""
+    """The tables with commits to publish, and the thread that publishes them. `_waiting_stores`: the stores of these tables, by
+    the table's place. `_publishing_threads`: how many threads publish now; callers without a thread publish too. `_thread`: None
+    if it has not begun, or has ended."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -65,7 +66,7 @@ class _Publisher:
         return True
 
     def finish(self) -> None:
-        """Publish what is waiting, and wait until the other threads have published theirs."""
+        """Publish the waiting commits, and wait until other threads have published the commits that they took."""
         self._publish_waiting()
         with self._condition:
             self._condition.wait_for(lambda: not self._publishing_threads)
@@ -106,7 +107,7 @@ class _Publisher:
 _publisher = _Publisher()
 
 
-def later(store: Publishing) -> None:
+def publish_later(store: Publishing) -> None:
     """Have a table's ratified commits published soon."""
     _publisher.add(store)
 

@@ -8,7 +8,7 @@ OSError.
         convert(store, request)
 
 Inside delta_py an OSError means that a call of the store may have had an effect, and a StorageError that it had none (store.py).
-So an OSError becomes a StorageError only where a public method ends.
+So only public methods turn an OSError into a StorageError, for their callers.
 """
 
 from __future__ import annotations

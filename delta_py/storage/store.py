@@ -51,7 +51,7 @@ class ObjectStore(Protocol):
 
     @property
     def options(self) -> StorageOptions:
-        """The storage options with which it was opened."""
+        """The storage options that the store was opened with."""
 
     @property
     def is_remote(self) -> bool:
@@ -69,21 +69,21 @@ class ObjectStore(Protocol):
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """`length` bytes from `offset`; fewer only at the end of the object."""
 
-    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_size_verified: bool = False) -> pa.NativeFile:
         """A seekable file for pyarrow.
 
-        size_bytes: the size that the caller expects, which saves a remote store a request. is_sure: the caller has verified that
-        size; then no request is sent to a remote store yet, and a missing object raises an error when it is read.
+        size_bytes: the size that the caller expects, which saves a remote store a request. is_size_verified: the caller has
+        verified that size. Then no request is sent to a remote store yet, and a missing object raises an error when it is read.
         """
 
     def open_output(self, path: str) -> pa.NativeFile:
         """A stream for a new data file; parent directories are created. No reader mistakes an unfinished file for a complete one,
         because no commit names it yet."""
 
-    def open_whole(self, path: str) -> pa.NativeFile:
-        """A stream for an object that appears, complete, when it is closed, and replaces any other; `discard` (arrow_files.py)
-        gives it up.
-        An unfinished object of a process that died has another name, by which VACUUM finds it, or none."""
+    def open_atomic_output(self, path: str) -> pa.NativeFile:
+        """A stream that writes an object. The object appears, complete, when the stream is closed, and replaces any other of that
+        name. `discard` (arrow_files.py) ends the stream without an object. If the process dies, a local store has an unfinished
+        file of another name, which VACUUM finds; other stores have no object."""
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
         """Let the store copy an object as a whole. Returns False, and does nothing, if the store cannot copy.
@@ -103,8 +103,8 @@ class ObjectStore(Protocol):
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
         """Write a new object, as a whole.
 
-        durably: the object survives a failure of the machine. False: do not wait for the disk; only for an object that readers do
-        without when it is missing or damaged.
+        durably: the object survives a failure of the machine. False: do not wait for the disk. This is only for objects that
+        readers can do without if they are missing or damaged.
         Raises FileExistsError, and changes nothing, if the object exists: of two callers exactly one succeeds.
         """
 

@@ -20,7 +20,7 @@ from delta_py.types.similar_names import unknown_option_error
 
 @dataclass(frozen=True, slots=True)
 class OptionName:
-    """An option that exists. is_secret: anybody who knows the value may act as its owner."""
+    """An option that exists. is_secret: anybody who knows the value can act as the user, so no message shows it."""
 
     name: str
     is_secret: bool = False

@@ -39,10 +39,10 @@ from delta_py.unity.server_urls import (
 _log = logging.getLogger("delta_py")
 
 _TIMEOUT_SECONDS = 60.0
-_LONGEST_ANSWER = 1 << 20
-_LONGEST_TOKEN = 100_000
-_RENEWED_BEFORE_SECONDS = 60.0
-_DEFAULT_LIFE_SECONDS = 300.0
+_LONGEST_ANSWER = 1 << 20  # bytes
+_LONGEST_TOKEN = 100_000  # characters
+_RENEWED_BEFORE_SECONDS = 60.0  # how long before its end a token is renewed
+_DEFAULT_LIFE_SECONDS = 300.0  # for a token whose answer does not say how long it is valid
 _SCOPE = "all-apis"
 _EXCHANGE_PATH = "/api/1.0/unity-control/auth/tokens"
 _EXCHANGE_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -66,8 +66,8 @@ class FixedToken:
 
 
 class ClientToken:
-    """The tokens of a program, by its client id and secret. uri: where they are requested. clock: seconds, for tests. Many
-    threads may use it."""
+    """The tokens of a program, requested with its client id and secret. uri: where they are requested. clock: in seconds;
+    replaced in tests. Many threads may use one object."""
 
     def __init__(self, uri: str, client_id: str, client_secret: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._uri, self._client_id, self._client_secret, self._clock = server_url(uri), client_id, client_secret, clock
@@ -93,6 +93,7 @@ class ClientToken:
         return self._sent_secrets() if token is None else (*self._sent_secrets(), token)
 
     def _sent_secrets(self) -> tuple[str, ...]:
+        """The secrets in the requests for tokens."""
         return (self._client_secret,)
 
     def _renew(self) -> None:
@@ -126,15 +127,17 @@ class ClientToken:
         words = shown(without_secrets(data.decode(errors="replace"), self.secrets()))
         if status not in REFUSALS:
             raise NotAnswered(f"{self._uri} answered {status}: {words}")
-        raise CatalogRefusedError(f"{self._uri} gave no token {self._refused(status, words)}", status=status, kind="")
+        raise CatalogRefusedError(f"{self._uri} gave no token {self._refusal_text(status, words)}", status=status, kind="")
 
-    def _refused(self, status: int, words: str) -> str:
+    def _refusal_text(self, status: int, words: str) -> str:
+        """The end of the message for a refusal, after "gave no token". words: the server's."""
         return f"for the client {self._client_id} ({status}): {words}. Correct unity.client_id and unity.client_secret."
 
 
 class ExchangedToken(ClientToken):
-    """uri: where tokens are exchanged; None for the open-source server itself. read: returns the token of the identity provider
-    as it is now; its file may be written again before it expires."""
+    """The tokens of the server that are exchanged for a token of an identity provider. uri: where tokens are exchanged; None for
+    the open-source Unity Catalog server itself. read: returns the provider's token as it is now; a file with it may be written
+    again at any time, before the token expires."""
 
     def __init__(
         self, server: str, uri: str | None, read: Callable[[], str], *, clock: Callable[[], float] = time.monotonic
@@ -152,7 +155,7 @@ class ExchangedToken(ClientToken):
         return (self._subject,) if self._subject else ()
 
     def _renew(self) -> None:
-        """If it is not renewed, the present token is used until its end, or until the server refuses it."""
+        """Request a new token. If this fails, the present token is used until its end. Raises only if there is no valid token."""
         try:
             super()._renew()
         except (NotAnswered, CatalogRefusedError, InvalidOptionError) as error:
@@ -175,7 +178,7 @@ class ExchangedToken(ClientToken):
         request.add_header("Accept", "application/json")
         return request
 
-    def _refused(self, status: int, words: str) -> str:
+    def _refusal_text(self, status: int, words: str) -> str:
         return f"in exchange ({status}): {words}. Give a valid token of the identity provider: {' or '.join(SUBJECT_OPTIONS)}."
 
 
@@ -183,7 +186,7 @@ def token_for(server: str, options: Mapping[str, str]) -> FixedToken | ClientTok
     """The token of the options, or that of the environment if it is for this server. Raises InvalidOptionError for a text that
     no request can contain, and for options that do not go together."""
     if any(option in options for option in SUBJECT_OPTIONS):
-        return _exchanged(server, options)
+        return _exchanged_token(server, options)
     client_values = [options.get(option) for option in CLIENT_OPTIONS]
     token = options.get(TOKEN_OPTION)
     if any(value is not None for value in client_values):  # then all of them are needed, and no token
@@ -204,7 +207,9 @@ def token_for(server: str, options: Mapping[str, str]) -> FixedToken | ClientTok
     return FixedToken(token or None)
 
 
-def _exchanged(server: str, options: Mapping[str, str]) -> ExchangedToken:
+def _exchanged_token(server: str, options: Mapping[str, str]) -> ExchangedToken:
+    """The token that is exchanged for the one of the options unity.subject_token or unity.subject_token_file. Raises
+    InvalidOptionError."""
     text, path = (options.get(option) for option in SUBJECT_OPTIONS)
     uri, *others = CLIENT_OPTIONS
     if (text is None) == (path is None) or any(option in options for option in (TOKEN_OPTION, *others)):
@@ -218,11 +223,11 @@ def _exchanged(server: str, options: Mapping[str, str]) -> ExchangedToken:
             "breaks. Give the token alone.",
             option=SUBJECT_OPTIONS[0],
         )
-    return ExchangedToken(server, options.get(uri), lambda: _token_in(path) if path is not None else str(text))
+    return ExchangedToken(server, options.get(uri), lambda: _read_token_file(path) if path is not None else str(text))
 
 
-def _token_in(path: str) -> str:
-    """Raises InvalidOptionError."""
+def _read_token_file(path: str) -> str:
+    """The token in a file. Raises InvalidOptionError if the file cannot be read, or has no token."""
     try:
         with open(path, encoding="ascii") as file:
             text = file.read(_LONGEST_TOKEN).strip()

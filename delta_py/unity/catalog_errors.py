@@ -1,4 +1,4 @@
-"""What a request to Unity Catalog may end with, except for an answer: refused, not there, or nobody knows."""
+"""The errors of requests to Unity Catalog: refused, no such object, unknown outcome, invalid answer."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _LONGEST_NAME = 1_000
 
 
 class CatalogListing:
-    """All methods raise as RestClient.get, and CatalogAnswerError."""
+    """The schemas and tables of one catalog. All methods raise what RestClient.get raises, and CatalogAnswerError."""
 
     def __init__(self, client: RestClient, catalog: str) -> None:
         self._client, self._catalog = client, catalog
@@ -59,20 +59,21 @@ class CatalogListing:
             page = self._client.get(f"/{kind}", query if token is None else {**query, "page_token": token})
             entries, token = page.get(kind) or [], page.get("next_page_token") or None
             if not isinstance(entries, list) or not (token is None or isinstance(token, str)):
-                self._fail(kind, entries)
+                self._raise_invalid(kind, entries)
             for entry in entries:
                 yield self._checked_name(kind, entry)
             if token is None:
                 return
-        self._fail(kind, "its pages do not end")
+        self._raise_invalid(kind, "its pages do not end")
 
     def _checked_name(self, kind: str, entry: Any) -> str:
+        """The name in an entry of the list. Raises CatalogAnswerError if it can be no name."""
         name = entry.get("name") if isinstance(entry, dict) else None
         if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
-            self._fail(kind, name)
+            self._raise_invalid(kind, name)
         return name
 
-    def _fail(self, kind: str, value: Any) -> NoReturn:
+    def _raise_invalid(self, kind: str, value: Any) -> NoReturn:
         raise CatalogAnswerError(
             f"Unity Catalog's list of {kind} in the catalog {self._catalog} is not valid: {shown(value)}. Report this to the "
             "operator of the server."

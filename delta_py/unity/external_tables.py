@@ -1,6 +1,6 @@
-"""External tables in the catalog. It does not ratify their commits, and gets the number of each new version.
+"""External tables in Unity Catalog. The catalog does not ratify their commits; writers report each new version to it.
 
-A new one is complete at a location that the user chooses before its name is entered:
+The files of a new table are complete, at a location that the user chooses, before the table gets its name in the catalog:
 
     new_table = NewExternalTable(access, catalog_location("s3://lake/orders", access.name))
     new_table.enter(definition, 0)     # the files are there by now
@@ -38,7 +38,7 @@ class ExternalTable:
     table_id: str
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (ExternalTable, (self.access, self.table_id)) if self.access.is_shared else (_nothing, ())
+        return (ExternalTable, (self.access, self.table_id)) if self.access.is_shared else (_unpickle_as_none, ())
 
     def report_version(self, version: int, timestamp_ms: int) -> None:
         """Tell the catalog the table's newest version. timestamp_ms: of the commit, since 1970. Raises as RestClient.post."""
@@ -64,7 +64,7 @@ class NewExternalTable:
         return NewExternalTable, (self._access if is_shared else None, self.location)
 
     def report_version(self, version: int, timestamp_ms: int) -> None:
-        """As ExternalTable.report_version. Before `enter` there is nothing to report to."""
+        """As ExternalTable.report_version. Does nothing before `enter`: the catalog does not have the table then."""
         if not self._is_entered:
             return
         assert self._access is not None, "it has entered the table"
@@ -96,7 +96,7 @@ class NewExternalTable:
             _log.warning("%s: version %d is not reported to its catalog: %s", self.location, version, error)
 
     def _raise_not_entered(self, name: CatalogTableName, version: int, error: DeltaError) -> NoReturn:
-        """Raise the error again, with what has been done."""
+        """Raise an error of the same class whose message also says that the table's files are complete."""
         message = "a table of that name was created meanwhile." if isinstance(error, TableAlreadyExistsError) else error.message
         doubt = "may not be" if isinstance(error, CatalogUnavailableError) else "is not"
         raise type(error)(
@@ -156,6 +156,6 @@ def _is_on_this_machine(location: str) -> bool:
     return location.startswith("file:") or "://" not in location
 
 
-def _nothing() -> None:
+def _unpickle_as_none() -> None:
     """Unpickles an ExternalTable in a process without the token, as None."""
     return None

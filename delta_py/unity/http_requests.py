@@ -24,12 +24,12 @@ from delta_py.remote_requests import NotAnswered
 from delta_py.unity.server_urls import is_local
 
 _CHUNK_BYTES = 1 << 16
-_MOST_IDLE, _LONGEST_IDLE_SECONDS = 8, 30.0
+_MOST_IDLE_CONNECTIONS, _LONGEST_IDLE_SECONDS = 8, 30.0  # connections that wait for a next request, and for how long
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """data: None if it was longer than the limit."""
+    """An answer of any status. reason: the text of the status line. data: the body; None if it was longer than the limit."""
 
     status: int
     reason: str
@@ -37,12 +37,13 @@ class HttpAnswer:
 
 
 class HttpConnection:
-    """server: its URL. timeout: seconds for one request. Many threads may use it, each over another connection; connections are
-    kept for later requests of this process."""
+    """Sends requests to one server. server: its URL. timeout: seconds for one request. Many threads may use one object: each
+    request has its own connection, which later requests of this process use again. `_opener`: sends requests through a proxy;
+    None without a proxy."""
 
     def __init__(self, server: str, timeout: float) -> None:
         self._timeout, self._context = timeout, ssl.create_default_context()
-        self._idle: deque[_Idle] = deque()  # a deque needs no lock, which a fork could leave locked
+        self._idle_connections: deque[_IdleConnection] = deque()  # a deque needs no lock, which a fork could leave locked
         self._opener: urllib.request.OpenerDirector | None = None
         if not is_local(server) and urlsplit(server).scheme in urllib.request.getproxies():
             https = urllib.request.HTTPSHandler(context=self._context)
@@ -55,14 +56,14 @@ class HttpConnection:
         try:
             if self._opener is not None:
                 return self._send_through_proxy(self._opener, request, longest, deadline)
-            connection = self._kept()
+            connection = self._take_idle_connection()
             if connection is not None:
                 try:
                     return self._exchange(connection, request, longest, deadline)
                 except ConnectionError:  # the server may have closed it just now; only a read may be sent again
                     if request.get_method() != "GET":
                         raise
-            return self._exchange(self._connected(request), request, longest, deadline)
+            return self._exchange(self._new_connection(request), request, longest, deadline)
         except (OSError, http.client.HTTPException) as error:
             raise _not_answered_error(error) from error
 
@@ -76,21 +77,21 @@ class HttpConnection:
         with response:
             return HttpAnswer(response.status, str(response.reason), _read_limited(response, longest, deadline))
 
-    def _connected(self, request: urllib.request.Request) -> http.client.HTTPConnection:
+    def _new_connection(self, request: urllib.request.Request) -> http.client.HTTPConnection:
         if request.type == "https":
             return http.client.HTTPSConnection(request.host, timeout=self._timeout, context=self._context)
         return http.client.HTTPConnection(request.host, timeout=self._timeout)
 
-    def _kept(self) -> http.client.HTTPConnection | None:
-        """A connection of an earlier request that is still open."""
+    def _take_idle_connection(self) -> http.client.HTTPConnection | None:
+        """Take a connection of an earlier request that is still open; None if there is none."""
         while True:
             try:
-                idle = self._idle.pop()
+                idle = self._idle_connections.pop()
             except IndexError:
                 return None
-            if idle.process != os.getpid():  # the parent process goes on using it
+            if idle.process_id != os.getpid():  # the parent process goes on using it
                 continue
-            is_open = time.monotonic() - idle.since < _LONGEST_IDLE_SECONDS and not _has_ended(idle.connection)
+            is_open = time.monotonic() - idle.idle_since < _LONGEST_IDLE_SECONDS and not _has_ended(idle.connection)
             if is_open:
                 return idle.connection
             idle.connection.close()
@@ -98,7 +99,7 @@ class HttpConnection:
     def _exchange(
         self, connection: http.client.HTTPConnection, request: urllib.request.Request, longest: int, deadline: float
     ) -> HttpAnswer:
-        is_kept = False
+        is_reusable = False
         try:
             headers = {**request.headers, **request.unredirected_hdrs}
             data = request.data if isinstance(request.data, bytes) else None
@@ -107,26 +108,27 @@ class HttpConnection:
             answer = HttpAnswer(response.status, str(response.reason), _read_limited(response, longest, deadline))
             if answer.data is not None:
                 response.read()  # nothing is left, but only this ends the response
-                is_kept = not response.will_close
+                is_reusable = not response.will_close
             return answer
         finally:
-            if is_kept and len(self._idle) < _MOST_IDLE:
-                self._idle.append(_Idle(connection, os.getpid(), time.monotonic()))
+            if is_reusable and len(self._idle_connections) < _MOST_IDLE_CONNECTIONS:
+                self._idle_connections.append(_IdleConnection(connection, os.getpid(), time.monotonic()))
             else:
                 connection.close()
 
 
 @dataclass(frozen=True, slots=True)
-class _Idle:
-    """process: that made the connection. since: in time.monotonic."""
+class _IdleConnection:
+    """A connection that no request uses now. process_id: of the process that made the connection. idle_since: on the clock
+    time.monotonic."""
 
     connection: http.client.HTTPConnection
-    process: int
-    since: float
+    process_id: int
+    idle_since: float
 
 
 def _has_ended(connection: http.client.HTTPConnection) -> bool:
-    """Whether the server has closed a connection on which it has nothing to send."""
+    """Whether the server has closed an idle connection. No answer is expected, so data on the socket means its end."""
     if connection.sock is None:
         return True
     with selectors.DefaultSelector() as selector:
@@ -156,8 +158,8 @@ def _read_limited(response: IO[bytes], longest: int, deadline: float) -> bytes |
 
 
 def _not_answered_error(error: Exception) -> NotAnswered:
-    """is_unreachable, for which requests are repeated less long: nothing listens there, the name is unknown, or the certificate
-    is wrong."""
+    """The error for a request without an answer. is_unreachable is True if nothing listens there, the name is unknown, or the
+    certificate is wrong; then requests are repeated for a shorter time."""
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     is_unreachable = isinstance(reason, ConnectionRefusedError | ssl.SSLCertVerificationError | socket.gaierror)
     return NotAnswered(" ".join(str(reason).split()) or type(reason).__name__, is_unreachable=is_unreachable)

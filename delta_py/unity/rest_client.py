@@ -31,16 +31,17 @@ from delta_py.unity.http_requests import HttpAnswer, HttpConnection
 
 _BASE = "/api/2.1/unity-catalog"
 TIMEOUT_SECONDS = 60.0
-_LONGEST_ANSWER = 32 << 20
-_LONGEST_KIND = 100
+_LONGEST_ANSWER = 32 << 20  # bytes
+_LONGEST_KIND = 100  # characters of the server's name for an error
 _CONFLICT, _PRECONDITION_FAILED, _TOO_MANY = 409, 412, 429
 
 
 class AccessToken(Protocol):
-    """The token with which requests are sent."""
+    """The token that requests send to prove who the user is."""
 
     def value(self) -> str | None:
-        """The current token; None to send none. Raises NotAnswered, and CatalogRefusedError if there is none any more."""
+        """The current token; None to send none. Raises NotAnswered, and CatalogRefusedError, if a new token is needed and cannot
+        be had."""
 
     def secrets(self) -> tuple[str, ...]:
         """All values that must not be in messages."""
@@ -70,7 +71,7 @@ class RestClient:
         raise TypeError("a client of Unity Catalog has a token, which does not leave the process")
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Read something; repeated until it is answered. Raises CatalogObjectNotFoundError, CatalogRefusedError,
+        """Send a GET request, and repeat it until it is answered. Raises CatalogObjectNotFoundError, CatalogRefusedError,
         CatalogUnavailableError, CatalogAnswerError."""
         target = path + (f"?{urlencode(query)}" if query else "")
         try:
@@ -86,16 +87,16 @@ class RestClient:
         return answer
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Change something, with one request; None for an empty answer. Raises as get. After a CatalogUnavailableError or a
-        CatalogAnswerError the change may have been made."""
+        """Send one POST request, which is not repeated, because it changes something. None for an empty answer. Raises as get.
+        After a CatalogUnavailableError or a CatalogAnswerError the change may have been made."""
         try:
             return self._send("POST", path, orjson.dumps(body))
         except NotAnswered as error:
             raise self._unavailable_error(error) from error
 
     def delete(self, path: str, query: Mapping[str, str] | None = None) -> None:
-        """Delete something; repeated until it is answered. After an attempt without an answer it may be missing. Raises as
-        get."""
+        """Send a DELETE request, and repeat it until it is answered. If an attempt after the first finds no object, an earlier
+        attempt has deleted it. Raises as get."""
         target, attempts = path + (f"?{urlencode(query)}" if query else ""), count()
 
         def attempt() -> None:
@@ -146,15 +147,16 @@ class RestClient:
         # Secrets are removed before the texts are cut, so that no part of a token remains.
         kind, message = map(self._without_secrets, _parse_error(answer.data or b""))
         # shown puts the text into quotes, which are removed here.
-        kind, message = kind[:_LONGEST_KIND], shown(message or self._without_secrets(answer.reason))[1:-1]
+        kind = kind[:_LONGEST_KIND]
+        message = shown(message or self._without_secrets(answer.reason))[1:-1]
         if status == 404 and (kind.startswith(("NoSuch", "NotFound")) or kind.endswith("NOT_FOUND")):
             raise CatalogObjectNotFoundError(
                 f"The Unity Catalog server {self.server} does not know what was named: {message}. Names are case-sensitive. "
                 "Correct the name, or get the permission to see it.",
                 kind=kind,
             )
-        # A conflict, or a limit, that the API itself reports was not carried out; a proxy's status means nothing. What may be
-        # repeated waits until the server is less busy.
+        # If the API itself reports a conflict or a limit, with its name for the error, it did nothing. Without that name a proxy
+        # may have answered, and the outcome is unknown. Requests that may be repeated (not POST) are repeated after a limit.
         is_repeated = status == _TOO_MANY and method != "POST"
         if status in REFUSALS or (status in (_CONFLICT, _PRECONDITION_FAILED, _TOO_MANY) and kind and not is_repeated):
             raise CatalogRefusedError(

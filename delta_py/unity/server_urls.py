@@ -30,7 +30,8 @@ _LONGEST_NAME = 1_000
 
 @dataclass(frozen=True, slots=True)
 class CatalogTableName:
-    """server: its URL, without the path of the API. parts: catalog, schema, table; case matters."""
+    """The name of a table on a Unity Catalog server. server: its URL, without the path of the API. parts: catalog, schema, table;
+    case matters."""
 
     server: str
     parts: tuple[str, str, str]
@@ -42,7 +43,7 @@ class CatalogTableName:
 
     @property
     def shown(self) -> str:
-        """For messages."""
+        """The URL with the table's name, for messages."""
         return f"unity://{self.server.partition('://')[2]}/{self.text}"
 
 
@@ -60,7 +61,8 @@ def named_parts(url: str, options: Mapping[str, str]) -> tuple[str, tuple[str, .
     """The server of a URL, and the parts of the name in it, which may be that of a catalog or of a schema. Raises as table_of."""
     scheme, _, after_scheme = url.partition("://")
     if scheme.lower() == "uc":
-        server, name = options.get(URI_OPTION) or os.environ.get(HOST_VARIABLE, ""), after_scheme
+        server = options.get(URI_OPTION) or os.environ.get(HOST_VARIABLE, "")
+        name = after_scheme
         if not server:
             raise _no_table_name_error(
                 url,
@@ -79,7 +81,7 @@ def url_of(parts: Sequence[str]) -> str:
 
 
 def _encode_part(part: str) -> str:
-    """As java/catalog/UnityCatalog.java does it."""
+    """A part of a name for a URL. java/catalog/UnityCatalog.java encodes in the same way."""
     return quote(part, safe="").replace(".", "%2E").replace("~", "%7E")
 
 

@@ -30,8 +30,8 @@ from delta_py.unity.catalog_answers import (
     StagedTable,
     VendedCredential,
     catalog_table,
-    covering,
     covers,
+    credential_for,
     staged_table,
     vended_credentials,
 )
@@ -41,9 +41,9 @@ from delta_py.unity.server_urls import CatalogTableName
 
 _log = logging.getLogger("delta_py")
 
-_RENEWED_BEFORE_MS = 5 * 60_000
+_RENEWED_BEFORE_MS = 5 * 60_000  # how long before their end credentials are renewed
 _FORBIDDEN, _THROTTLED = 403, 429
-_STAGING_ATTEMPTS = 3
+_STAGING_ATTEMPTS = 3  # requests for the place of a new table
 _BACKOFF = Backoff(first_seconds=0.1, longest_seconds=5.0)
 
 _cache_lock = threading.Lock()
@@ -52,8 +52,8 @@ _accesses: WeakSet[TableAccess] = WeakSet()
 
 @dataclass(frozen=True, slots=True)
 class AccessOptions:
-    """How requests are sent. options: of the token, by their names. timeout: seconds for one request. retry_seconds: how long
-    requests without an answer are repeated. is_shared: the token may go to other processes."""
+    """How requests are sent. options: the storage options that give the token, as (name, value). timeout: seconds for one
+    request. retry_seconds: how long requests without an answer are repeated. is_shared: the token may go to other processes."""
 
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     timeout: float = TIMEOUT_SECONDS
@@ -62,8 +62,8 @@ class AccessOptions:
 
 
 class TableAccess:
-    """Requests about one table, and the credentials for its files. options: None if no other process can have the access.
-    clock_ms: ms since 1970, for tests."""
+    """Requests about one table, and the credentials for its files. options: None if the access cannot be pickled. clock_ms: ms
+    since 1970; replaced in tests. `_credential`: None before the first request for credentials."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class TableAccess:
         if self._options is None or not self._options.is_shared:
             raise TypeError(f"the token for {self.name.shown} does not leave the process without the option unity.share_token")
         with self._lock:
-            return _copied, (self.name, self._options, self._credential, dict(self._new_table_requests))
+            return _unpickle_access, (self.name, self._options, self._credential, dict(self._new_table_requests))
 
     @property
     def _schema_path(self) -> str:
@@ -116,12 +116,12 @@ class TableAccess:
 
     def stage(self) -> StagedTable:
         """A place for a new managed table, with credentials for it. The table is not there before `create`. Raises as load."""
-        answer = self._new_place()
+        answer = self._request_new_place()
         staged = staged_table(answer, self.name.text)
         with self._lock:
             self._new_table_requests[staged.location] = (f"/delta/v1/staging-tables/{staged.table_id}/credentials", {})
             if answer.get("storage-credentials"):
-                self._use_credential(covering(vended_credentials(answer, self.name.text), staged.location, self.name.text))
+                self._use_credential(credential_for(vended_credentials(answer, self.name.text), staged.location, self.name.text))
         return staged
 
     def use_external_location(self, location: str) -> None:
@@ -130,8 +130,9 @@ class TableAccess:
             query = {"location": location, "operation": "READ_WRITE"}
             self._new_table_requests[location] = ("/delta/v1/temporary-path-credentials", query)
 
-    def _new_place(self) -> dict[str, Any]:
-        """Repeated until it is answered: a place that nobody uses does no harm."""
+    def _request_new_place(self) -> dict[str, Any]:
+        """Request a place for a new table, and return the answer. The request is repeated if the outcome is unknown or the server
+        is busy: a place that nobody uses does no harm."""
         for attempt in range(_STAGING_ATTEMPTS):
             try:
                 return self._client.post(f"{self._schema_path}/staging-tables", {"name": self.name.parts[2]}) or {}
@@ -142,8 +143,8 @@ class TableAccess:
         raise AssertionError("the last attempt returns or raises")
 
     def create(self, definition: Mapping[str, Any]) -> None:
-        """Make the new table at its place known to others. definition: the body of the request, without the name. Raises as
-        RestClient.post."""
+        """Create the table in the catalog, so that others see it. Its files are at their place already. definition: the body of
+        the request, without the name. Raises as RestClient.post."""
         self._client.post(f"{self._schema_path}/tables", {"name": self.name.parts[2], **definition})
         with self._lock:
             self._new_table_requests.pop(definition["location"], None)
@@ -182,7 +183,7 @@ class TableAccess:
         """Request new credentials. If the server gives no answer, the present ones are used as long as they are valid."""
         now_ms = self._clock_ms()
         try:
-            credential = covering(self._request_credentials(location), location, self.name.text)
+            credential = credential_for(self._request_credentials(location), location, self.name.text)
         except CatalogUnavailableError as error:
             expires_ms = None if self._credential is None else self._credential.expires_ms
             if expires_ms is None or now_ms >= expires_ms:
@@ -200,8 +201,8 @@ class TableAccess:
         self._renew_at_ms = 2**63 if credential.expires_ms is None else now_ms + max(life_ms // 2, life_ms - _RENEWED_BEFORE_MS)
 
     def _request_credentials(self, location: str) -> tuple[VendedCredential, ...]:
-        """Credentials for reading and writing, or only for reading if the user may not write."""
-        # A table that is not yet created has no credentials by its name.
+        """Request credentials for reading and writing, or only for reading if the user may not write. location: the table's."""
+        # The catalog does not know a new table by its name yet, so another request gives the credentials for its location.
         new_table_request = self._new_table_requests.get(location)
         if new_table_request is not None:
             try:
@@ -236,34 +237,35 @@ class TableAccess:
 def table_access(name: CatalogTableName, options: AccessOptions) -> TableAccess:
     """The process's access to a table with these options. Sends no request. Raises InvalidOptionError."""
     with _cache_lock:
-        return _known_access(name, options)
+        return _cached_access(name, options)
 
 
 def catalog_client(server: str, options: AccessOptions) -> RestClient:
     """The process's client for a server with these options. Sends no request. Raises InvalidOptionError."""
     with _cache_lock:
-        return _known_client(server, options)
+        return _cached_client(server, options)
 
 
-def _copied(
+def _unpickle_access(
     name: CatalogTableName,
     options: AccessOptions,
     credential: VendedCredential | None,
     new_table_requests: Mapping[str, tuple[str, dict[str, str]]],
 ) -> TableAccess:
-    """Unpickles an access: the one of this process, with what the pickled one knew."""
+    """Unpickles an access: returns the access of this process, which takes over the pickled credential if that is valid for
+    longer, and the pickled requests for new tables."""
     access = table_access(name, options)
     access._take_over(credential, new_table_requests)
     return access
 
 
 @lru_cache(maxsize=256)  # the tables that the process has used last keep their credentials
-def _known_access(name: CatalogTableName, options: AccessOptions) -> TableAccess:
-    return TableAccess(_known_client(name.server, options), name, options)
+def _cached_access(name: CatalogTableName, options: AccessOptions) -> TableAccess:
+    return TableAccess(_cached_client(name.server, options), name, options)
 
 
 @lru_cache(maxsize=32)  # the tables of a server share one token
-def _known_client(server: str, options: AccessOptions) -> RestClient:
+def _cached_client(server: str, options: AccessOptions) -> RestClient:
     token = token_for(server, dict(options.options))
     return RestClient(server, token, timeout=options.timeout, retry_seconds=options.retry_seconds)
 
@@ -271,8 +273,8 @@ def _known_client(server: str, options: AccessOptions) -> RestClient:
 def _forget_accesses_of_parent() -> None:
     """A forked process must not wait for locks that threads of its parent held."""
     global _cache_lock
-    _known_access.cache_clear()
-    _known_client.cache_clear()
+    _cached_access.cache_clear()
+    _cached_client.cache_clear()
     _cache_lock = threading.Lock()
     for access in _accesses:  # open tables use them
         access._lock = threading.Lock()

@@ -20,15 +20,16 @@ from delta_py.unity.catalog_errors import (
 )
 from delta_py.unity.table_access import TableAccess
 
-_ATTEMPTS = 10
+_ATTEMPTS = 10  # with the waits of _BACKOFF between them
 _BACKOFF = Backoff(first_seconds=0.1, longest_seconds=5.0)
 _THROTTLED = 429
 _EXISTS = "AlreadyExistsException"
 
 
 def create_in_catalog(access: TableAccess, definition: Mapping[str, Any], is_ours: Callable[[CatalogTable], bool]) -> None:
-    """Create a table. The request is repeated until it is answered: if an earlier attempt was carried out, the name means our
-    table. definition: as TableAccess.create. is_ours: whether a table that has the name is the one of this call.
+    """Create a table. The request is repeated until it is answered. An attempt without an answer may have created our table; then
+    later attempts are refused, and `is_ours` tells our table from another one. definition: as TableAccess.create. is_ours:
+    whether a table that has the name is the one of this call.
 
     Raises TableAlreadyExistsError if somebody else has created a table of that name; CatalogRefusedError;
     CatalogObjectNotFoundError if there is no such schema; CatalogUnavailableError if no attempt was answered.
@@ -37,8 +38,8 @@ def create_in_catalog(access: TableAccess, definition: Mapping[str, Any], is_our
     for attempt in range(_ATTEMPTS):
         try:
             return access.create(definition)
-        except CatalogObjectNotFoundError:  # the schema was dropped
-            if not is_unanswered:
+        except CatalogObjectNotFoundError:  # the schema does not exist, or was dropped
+            if not is_unanswered:  # otherwise an earlier attempt may have created the table: keep trying to find out
                 raise
         except CatalogRefusedError as error:
             # Only an earlier attempt, whose answer was lost, can have created our own table.

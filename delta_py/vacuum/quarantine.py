@@ -53,8 +53,8 @@ class Quarantine:
         self._store, self._directory = store, f"{QUARANTINE_DIRECTORY}/{now_ms:015}-{uuid.uuid4().hex}"
 
     def add(self, path: str) -> None:
-        """Move a file to quarantine; a missing file is no error. Raises OSError, StorageError: the file may then still be at its
-        path.
+        """Move a file to quarantine. A missing file is not an error. Raises OSError, StorageError; then the file may be at its
+        path, in quarantine, or at both.
         """
         with contextlib.suppress(FileNotFoundError):
             move_object(self._store, path, f"{self._directory}/{path}")
@@ -99,7 +99,7 @@ def restore_quarantined(store: ObjectStore, *, dry_run: bool = False) -> pa.Tabl
     """
     hidden = HiddenNames.of(Snapshot.load(store).config)
     quarantined = list_quarantine(store)
-    quarantined = quarantined.filter(pc.invert(hidden.hide(quarantined["path"])))  # VACUUM moves no hidden files
+    quarantined = quarantined.filter(pc.invert(hidden.are_hidden(quarantined["path"])))  # VACUUM moves no hidden files
     unrestored_paths: set[str] = set()
     if not dry_run:
         rows = {row["held_at"]: row for row in quarantined.to_pylist()}

@@ -65,7 +65,7 @@ from delta_py.vacuum.vacuum_candidates import (
     UNKNOWN,
     RemovedFiles,
     list_files,
-    newest_outside,
+    newest_version_before,
     read_inventory,
     removed_since,
 )
@@ -123,21 +123,21 @@ def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], in
     """
     # A transaction sees an older version, and does not see which files newer versions reference.
     refuse_in_transaction(store, "VACUUM of", "Nothing was deleted.")
-    run = Vacuum.begin(store, request, clock_ms)
-    files = run.find()
-    start_version = run.log_start(files)
+    vacuum_run = Vacuum.begin(store, request, clock_ms)
+    files = vacuum_run.find()
+    start_version = vacuum_run.commit_start(files)
     try:
-        files = run.drop_needed_now(files, start_version)
-        errors = run.delete_or_quarantine(files["path"])
+        files = vacuum_run.drop_needed_now(files, start_version)
+        errors = vacuum_run.delete_or_quarantine(files["path"])
     except BaseException:
-        run.log_end(start_version, "FAILED")
+        vacuum_run.commit_end(start_version, "FAILED")
         raise
     is_gone = pc.invert(pc.is_in(files["path"], pa.array(errors, pa.string())))
     # With `quarantine`, only files that were already in quarantine are deleted; the others are moved.
     is_deleted = are_quarantined(files["path"]) if request.quarantine else pa.chunked_array([pa.repeat(True, files.num_rows)])
     deleted = pc.sum(pc.and_(is_gone, is_deleted)).as_py() or 0
     result = Vacuumed(store.root, files, deleted, files.num_rows - len(errors) - deleted)
-    run.log_end(start_version, "FAILED" if errors else "COMPLETED", result)
+    vacuum_run.commit_end(start_version, "FAILED" if errors else "COMPLETED", result)
     if errors:
         path, error = next(iter(errors.items()))
         moved = f"moved {result.quarantined} into quarantine, " if request.quarantine else ""
@@ -146,7 +146,7 @@ def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], in
             f"more, such as {path}: {error}. The table is intact: no version within the retention time references these files. "
             "Give this user the right to delete them, and run it again."
         ) from error
-    run.record_progress()
+    vacuum_run.record_progress()
     return result
 
 
@@ -159,11 +159,13 @@ class Vacuum:
         self._snapshot, self._store, self._request = snapshot, snapshot.store, request
         self._cutoff_ms, self._retention_ms = cutoff_ms, retention_time_ms
         self._now_ms, self._quarantine_ms = cutoff_ms + retention_time_ms, quarantine_ms_of(request, snapshot)
-        self._leased_versions: list[int] = []  # files that commits after these versions removed are retained
+        self._leased_versions: list[int] = []  # versions that readers hold by leases: files removed after them are retained
         self._leases = self._read_leases()
         self._clones = Clones.read(self._store, self._now_ms)
         self._hidden = HiddenNames.of(snapshot.config)
-        self._handled_version: int | None = None  # the last version whose removed files have all been found
+        # All files that commits up to this version removed were found, so the next LITE run starts after it. None: not all files
+        # were found, or no version is old enough; then nothing is recorded.
+        self._handled_version: int | None = None
 
     @classmethod
     def begin(cls, store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], int] | None = None) -> Vacuum:
@@ -177,7 +179,7 @@ class Vacuum:
         refuse_forbidden(store, Maintenance.CLEANUP, "VACUUM of", "Nothing was deleted.")
         coordinated = coordination_of(store)
         if coordinated is not None and coordinated.last_tail is not None:
-            coordinated.check_place(snapshot.version + 1)
+            coordinated.check_version_is_free(snapshot.version + 1)
         table_retention_ms = retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
         retention = table_retention_ms if request.retention_hours is None else retention_ms_of(request, table_retention_ms)
         now_ms = time.time_ns() // 1_000_000 if clock_ms is None else clock_ms()
@@ -261,7 +263,7 @@ class Vacuum:
                 yield batch.filter(self._are_old(batch))
 
         candidates = self._with_reasons(batches(), needed, tombstones)
-        self._handled_version = newest_outside(self._snapshot, self._cutoff_ms)
+        self._handled_version = newest_version_before(self._snapshot, self._cutoff_ms)
         return self._drop_other_tables(tables, candidates)
 
     def _find_inventoried(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
@@ -305,7 +307,7 @@ class Vacuum:
 
     def _drop_needed(self, files: pa.RecordBatch, needed: NeededFiles) -> pa.RecordBatch:
         """Drop the hidden and the referenced files."""
-        files = files.filter(pc.invert(self._hidden.hide(files["path"])))
+        files = files.filter(pc.invert(self._hidden.are_hidden(files["path"])))
         return files.filter(pc.invert(needed.contains(files["path"])))
 
     def _drop_other_tables(self, tables: set[str], candidates: pa.Table) -> pa.Table:
@@ -316,8 +318,8 @@ class Vacuum:
         return candidates
 
     def drop_needed_now(self, candidates: pa.Table, start_version: int | None = None) -> pa.Table:
-        """Drop the files that a newer version references again, and those that a new reader or clone holds. start_version: that
-        of our own VACUUM START commit, which changes no file; None if there is none.
+        """Drop the files that a newer version references again, and those that a new lease or clone retains. start_version: the
+        version of our own VACUUM START commit, which changes no file; None if there is no such commit.
         """
         if self._request.keep_clones:  # first, as it may take long
             self._clones = Clones.read(self._store, self._now_ms)
@@ -327,18 +329,20 @@ class Vacuum:
         newest = Snapshot.load(self._store)  # after the leases: a RESTORE holds a lease until its commit is written
         is_newest = newest.version == self._snapshot.version + (start_version is not None)  # no other writer has committed
         current_lease = self._leases.version
-        # Then no version is new, and no reader needs more files than the readers did at the beginning.
+        # In this case no version is new, and no reader needs more files than the readers did at the beginning.
         if is_newest and (current_lease is None or (previous_lease is not None and previous_lease <= current_lease)):
             return candidates
         needed = self._read_needed(newest, newest.tombstones())
         return candidates.filter(pc.invert(needed.contains(original_paths(candidates["path"]))))
 
     def _read_needed(self, snapshot: Snapshot, tombstones: pa.Table) -> NeededFiles:
-        """The names of the files that must stay. tombstones: of the snapshot."""
+        """The names of the files that VACUUM must not delete. tombstones: the files that the snapshot's log records as
+        removed."""
         return NeededFiles(paths_of(self._needed_files(snapshot, tombstones)))
 
     def _needed_files(self, snapshot: Snapshot, tombstones: pa.Table) -> Iterator[pa.Table]:
-        """Live files, and those that were removed a short time ago; with their deletion vectors."""
+        """Tables with the columns path and deletion_vector: the live files, the files that were removed within the retention
+        time, and the files that leases retain."""
         retained_snapshots = [Snapshot.load(self._store, version=version) for version in self._request.keep_versions]
         for version in (snapshot, *retained_snapshots):
             yield from (pa.Table.from_batches([batch.files]) for batch in version.file_batches())
@@ -396,7 +400,8 @@ class Vacuum:
         )
 
     def _select_recent(self, tombstones: pa.Table) -> pa.Table:
-        """Return the tombstones after the cutoff. One without a time counts as removed long ago, as in delta-spark."""
+        """Select the tombstones of files that were removed after the cutoff. A tombstone without a time counts as old, as in
+        delta-spark."""
         return tombstones.filter(pc.fill_null(pc.greater_equal(tombstones["deletion_timestamp"], self._cutoff_ms), False))
 
     def _check_log_reaches_back(self) -> None:
@@ -435,7 +440,7 @@ class Vacuum:
 
     # ------------------------------------------------------------ the history
 
-    def log_start(self, candidates: pa.Table) -> int | None:
+    def commit_start(self, candidates: pa.Table) -> int | None:
         """Commit VACUUM START, which is only for the history. Returns the version; None if the request asks for no commits."""
         if not self._request.logs:
             return None
@@ -451,7 +456,7 @@ class Vacuum:
         metrics = {"numFilesToDelete": candidates.num_rows, "sizeOfDataToDelete": pc.sum(candidates["size"]).as_py() or 0}
         return Transaction(self._snapshot).commit("VACUUM START", parameters, metrics=metrics)
 
-    def log_end(self, start_version: int | None, status: str, result: Vacuumed | None = None) -> None:
+    def commit_end(self, start_version: int | None, status: str, result: Vacuumed | None = None) -> None:
         """Commit VACUUM END, unless there was no start. This also runs after an error. That error must not be lost, so a failure
         of this commit is only logged."""
         if start_version is None:

@@ -29,7 +29,7 @@ from delta_py.protocol.actions import AddCDCFile
 from delta_py.protocol.paths import are_plain
 from delta_py.row_rules.plain_layout import plain_batches
 from delta_py.snapshot import Snapshot
-from delta_py.storage.addresses import below
+from delta_py.storage.addresses import root_pattern
 from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.types.arrow_layouts import plain_schema
 from delta_py.vacuum.vacuum_paths import is_text, vector_files
@@ -112,7 +112,7 @@ def read_inventory(store: ObjectStore, inventory: Any) -> Iterator[pa.RecordBatc
     batches.
     Paths are full paths, with the table's root. A file may come more than once. Raises as check_inventory.
     """
-    rows, root = pa.RecordBatchReader.from_stream(inventory), below(store.root)
+    rows, root = pa.RecordBatchReader.from_stream(inventory), root_pattern(store.root)
     check_inventory(rows.schema)
     row_count = file_count = 0
     for batch in (piece for listed in rows for piece in plain_batches(listed.select([*_INVENTORY_KINDS]))):
@@ -132,11 +132,12 @@ def read_inventory(store: ObjectStore, inventory: Any) -> Iterator[pa.RecordBatc
 # ---------------------------------------------------------------- by the log
 
 
-def newest_outside(snapshot: Snapshot, cutoff_ms: int) -> int | None:
-    """The newest version up to the snapshot's that was committed before a time; None if the log has no such version. Raises
-    CorruptTableError.
+def newest_version_before(snapshot: Snapshot, cutoff_ms: int) -> int | None:
+    """The newest version that was committed before the cutoff, up to the snapshot's version; None if the log has no such version.
+    Raises CorruptTableError.
     """
     commits = [commit for commit in list_commits(snapshot.store) if commit.version <= snapshot.version]
+    # If all commits are too late, this is the first one.
     newest = newest_commit_at(snapshot.store, commits, cutoff_ms - 1, snapshot.config)
     return newest.version if newest.timestamp_ms < cutoff_ms else None
 
@@ -156,7 +157,7 @@ class RemovedFiles:
     def begin(cls, snapshot: Snapshot, cutoff_ms: int) -> RemovedFiles:
         """The files that commits after the last VACUUM removed before the cutoff. Raises UnsupportedOperationError
         (DELTA_CANNOT_VACUUM_LITE) if one of these commits no longer exists."""
-        store, last = snapshot.store, newest_outside(snapshot, cutoff_ms)
+        store, last = snapshot.store, newest_version_before(snapshot, cutoff_ms)
         vacuumed_version = read_last_vacuum(store)
         # A record of a version that the table does not have is ignored.
         first = 0 if vacuumed_version is None or vacuumed_version > snapshot.version else vacuumed_version + 1
@@ -196,7 +197,8 @@ def removed_since(store: ObjectStore, version: int, newest: int) -> Iterator[pa.
     """The files that the commits after a version up to the newest one removed, and their change data: a lease of the version
     retains them. TOMBSTONE_SCHEMA. Raises CorruptTableError, LogFileNotFoundError for a commit that is gone.
     """
-    listing, reader = list_log(store, version + 1, newest), CommitReader(store, uses_cache=False)
+    listing = list_log(store, version + 1, newest)
+    reader = CommitReader(store, uses_cache=False)
     for number in range(version + 1, newest + 1):
         if number not in listing.commits:
             raise LogFileNotFoundError(

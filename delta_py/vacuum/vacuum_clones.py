@@ -30,7 +30,7 @@ from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.intervals import DELETED_FILE_RETENTION, retention_ms
 from delta_py.protocol.paths import are_plain
 from delta_py.snapshot import Snapshot
-from delta_py.storage.addresses import below, in_reach
+from delta_py.storage.addresses import can_reach, root_pattern
 from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.vacuum.quarantine import are_quarantined, original_paths
 from delta_py.vacuum.vacuum_candidates import removed_since
@@ -41,7 +41,7 @@ _log = logging.getLogger("delta_py")
 _DAY_MS = 24 * 3_600_000
 _MOST_NOTES = 1_000  # the limit of one VACUUM, for the table and its clones
 _MOST_DEPTH = 8  # clones of clones
-_NOT_YET = "it is about to be made"  # the reason why a clone is unknown whose note is young
+_NOT_YET = "it is about to be made"  # the reason why a clone is unknown if its note is young and the clone has no commit yet
 _OPERATIONS_WITH_NOTES = ("CLONE", "RESTORE")  # operations whose commits write notes before they commit
 
 
@@ -90,25 +90,26 @@ class Clones:
         """Drop the files that a clone references or may reference. candidates: vacuum_candidates.FOUND_SCHEMA. is_lite: the times
         are removal times, so the age of the files is unknown.
         """
-        places = original_paths(candidates["path"])
+        table_paths = original_paths(candidates["path"])
         is_retained = pa.repeat(False, candidates.num_rows)
         for clone in self.known:
-            is_referenced = clone.needed.contains(places)
+            is_referenced = clone.needed.contains(table_paths)
             is_retained = pc.or_(is_retained, is_referenced)
             self._warn_retained(is_referenced, f"stay, because the shallow clone at {shown(clone.root)} reads them")
         for unknown_clone in self.unknown:
             is_old = pc.fill_null(pc.less_equal(candidates["modification_time"], unknown_clone.written_ms), True).combine_chunks()
-            is_aside = are_quarantined(candidates["path"]).combine_chunks()
+            is_quarantined = are_quarantined(candidates["path"]).combine_chunks()
             # The time of a file in quarantine is that of its move, which may be later than the note.
-            may_hold = pa.repeat(True, candidates.num_rows) if is_lite else pc.or_(is_old, is_aside)
-            is_retained = pc.or_(is_retained, may_hold)
+            may_be_referenced = pa.repeat(True, candidates.num_rows) if is_lite else pc.or_(is_old, is_quarantined)
+            is_retained = pc.or_(is_retained, may_be_referenced)
             advice = f"may be read by it, and stay. If it is gone, delete {unknown_clone.note}"
             why = f"the shallow clone {unknown_clone.where}is not known: {unknown_clone.reason}. "
-            self._warn_retained(may_hold, advice, why)
+            self._warn_retained(may_be_referenced, advice, why)
         return candidates.filter(pc.invert(is_retained))
 
     def mark_referenced(self, candidates: pa.Table) -> pa.Table:
-        """Return the same files, with the clones that read them added to their reasons."""
+        """For a VACUUM that does not retain the files of clones: return the same files, and add to their reasons which clones
+        read them."""
         reasons = candidates["reason"]
         for clone in self.known:
             is_referenced = clone.needed.contains(original_paths(candidates["path"]))
@@ -117,10 +118,11 @@ class Clones:
             self._warn_retained(is_referenced, f"go, though the shallow clone at {shown(clone.root)} reads them")
         return candidates.set_column(3, "reason", reasons)
 
-    def _warn_retained(self, which: pa.Array, what: str, why: str = "") -> None:
-        """Log how many files clones reference, if there are any. which: for each candidate, whether it is meant. what: what
-        happens to them. why: a sentence about the clone, to begin with."""
-        if count := pc.sum(which).as_py():
+    def _warn_retained(self, is_meant: pa.Array, what: str, why: str = "") -> None:
+        """Log how many candidates a clone references, if there are any. is_meant: for each candidate, whether the clone
+        references it. what: the end of the message, which says what happens to these files. why: the beginning, a sentence about
+        the clone."""
+        if count := pc.sum(is_meant).as_py():
             _log.warning("%s: %s%d files that no version of this table needs %s", self.table, why, count, what)
 
 
@@ -129,9 +131,10 @@ def _newest_first(notes: list[ObjectInfo]) -> list[ObjectInfo]:
 
 
 class _CloneReader:
-    """Reads the clones of a table, and the clones of these. known, unknown: the clones so far.
+    """Reads the clones of a table, and their clones. known, unknown: the clones that were read so far, and those that could not
+    be read.
 
-    _states: what was found at a clone's location, by the location and the clone's spelling of the table's root.
+    _states: the state of each clone, by the clone's location and the clone's spelling of the table's root.
     """
 
     def __init__(self, store: ObjectStore, now_ms: int) -> None:
@@ -142,8 +145,10 @@ class _CloneReader:
         self.unknown: list[UnknownClone] = []
 
     def is_note_needed(self, note_store: ObjectStore, info: ObjectInfo, source: str | None = None, depth: int = 0) -> bool:
-        """Whether a note next to the log of `note_store` must stay: its clone references files of the table, or may do so.
-        source: how clones of clones spell the table's root; None for a note of the table itself.
+        """Read the clone that a note next to the log of `note_store` names, and add it to `known` or `unknown`. Returns whether
+        the note must stay, because the clone references files of the table, or may do so. depth: 0 for a note of the table
+        itself, 1 for a note of its clone, and so on. source: how clones of clones spell the table's root; None for a note of the
+        table itself.
         """
         note = self._read_note(note_store, info, depth)
         if note is None:
@@ -168,7 +173,7 @@ class _CloneReader:
         if self._note_count > _MOST_NOTES or depth > _MOST_DEPTH:
             return UnreadableNote(info.path, info.modification_time_ms, "there are too many notes to read them all")
         note = read_note(note_store, info)
-        if isinstance(note, CloneNote) and not in_reach(self._store.root, note.clone):
+        if isinstance(note, CloneNote) and not can_reach(self._store.root, note.clone):
             return UnreadableNote(info.path, info.modification_time_ms, "it names a place where VACUUM does not look")
         return note
 
@@ -187,7 +192,7 @@ class _CloneReader:
         def foreign_files() -> Iterator[Paths]:
             """The paths outside of the clone's own directory. Notes in `is_clone` whether there are any."""
             nonlocal is_clone
-            for paths in paths_of(self._tables(snapshot, leased_version)):
+            for paths in paths_of(self._retained_files(snapshot, leased_version)):
                 foreign_paths = paths.filter(pc.invert(are_plain(paths)))
                 is_clone = is_clone or len(foreign_paths) > 0
                 yield foreign_paths
@@ -208,7 +213,7 @@ class _CloneReader:
         has_clones = [self.is_note_needed(store, info, source, depth + 1) for info in _newest_first(notes)]
         return _CloneState(snapshot.version, is_clone or any(has_clones), store=store)
 
-    def _tables(self, clone: Snapshot, leased_version: int | None) -> Iterator[pa.Table]:
+    def _retained_files(self, clone: Snapshot, leased_version: int | None) -> Iterator[pa.Table]:
         """The files that a VACUUM of the clone would retain. Raises LogFileNotFoundError if the clone's log does not show what
         readers need.
         """
@@ -222,9 +227,9 @@ class _CloneReader:
 
 @dataclass(frozen=True, slots=True)
 class _CloneState:
-    """What was found at the location of a clone. version: the newest of the clone; -1 if the clone is unknown. is_in_use: whether
-    the clone, or a clone of it, references files of other tables. These may be files of a table of which this table is itself a
-    clone; a VACUUM of that table also reads this note. failure: why the clone is unknown. store: of the clone.
+    """The state of a clone, as its location shows it. version: the newest of the clone; -1 if the clone is unknown. is_in_use:
+    whether the clone, or a clone of it, references files of other tables. These may be files of a table of which this table is
+    itself a clone; a VACUUM of that table also reads this note. failure: why the clone is unknown. store: of the clone.
     """
 
     version: int
@@ -251,7 +256,7 @@ def _why_not_ready(state: _CloneState, after: int) -> str | None:
 
 def _paths_below(roots: list[str], parts: Iterator[Paths]) -> Iterator[Paths]:
     """Select the absolute paths below the roots, as paths relative to them."""
-    expressions = [below(root) for root in dict.fromkeys(roots)]
+    expressions = [root_pattern(root) for root in dict.fromkeys(roots)]
     for paths in parts:
         for expression in expressions:
             inside = paths.filter(pc.match_substring_regex(paths, expression))

@@ -73,7 +73,7 @@ class NeededFiles:
         return bool(self._plain) or bool(self._odd_names)
 
     def _select_plain(self, parts: Iterable[Paths]) -> Iterator[Paths]:
-        """Only the paths that VACUUM can compare. The names of the other ones are noted."""
+        """The plain paths, which VACUUM can compare as a whole. Notes the last parts of all others in `_odd_names`."""
         for paths in parts:
             is_plain = are_plain(paths)
             odd_paths = paths.filter(pc.invert(is_plain)).to_pylist()
@@ -131,8 +131,9 @@ class HiddenNames:
         names = {name for column in columns for name in (column.name, to_physical(column, mode).name)}
         return cls(tuple(f"{name}=" for name in sorted(names)))
 
-    def hide(self, paths: Paths) -> Paths:
-        """Whether each name has a part that begins with `_` or `.`, apart from directories of partitions and of change data."""
+    def are_hidden(self, paths: Paths) -> Paths:
+        """For each path, whether it is hidden: a part of it begins with `_` or `.`, apart from directories of partitions and of
+        change data."""
         paths = pc.replace_substring_regex(paths, f"^{CHANGE_DATA_DIRECTORY}(/|$)", r"\1")
         for name in self.partitions:
             if name.startswith(("_", ".")):
@@ -151,16 +152,17 @@ class HiddenNames:
 
 
 def are_linked(store: ObjectStore, paths: Paths) -> pa.Array:
-    """Which of the names below the root are targets of symbolic links, or lie below a target. Logs the links to directories.
-    Raises OSError.
+    """For each path below the root, whether it is the target of a symbolic link, or lies below a target. Logs the links to
+    directories that have such paths. Raises OSError.
     """
     if store.is_remote or not len(paths):  # no remote store has links
         return pa.repeat(False, len(paths))
-    places = [place for place in linked_places(store.root) if is_text(place.place)]
-    is_linked = PathSet([pa.array([place.place for place in places], pa.string())]).contains(paths)
-    for directory in (place for place in places if place.is_directory):
-        # The place of the root is the empty text, and every path begins with that.
-        is_below = pc.starts_with(paths, directory.place and f"{directory.place}/")
+    targets = [target for target in linked_places(store.root) if is_text(target.place)]
+    is_linked = PathSet([pa.array([target.place for target in targets], pa.string())]).contains(paths)
+    for directory in (target for target in targets if target.is_directory):
+        # The root's place is the empty text: every path lies below it.
+        prefix = f"{directory.place}/" if directory.place else ""
+        is_below = pc.starts_with(paths, prefix)
         if pc.any(is_below).as_py():
             _log.warning("%s: what is in %r stays, because %r leads there", store.root, directory.place or ".", directory.link)
         is_linked = pc.or_(is_linked, is_below)
@@ -181,7 +183,7 @@ def find_tables_above(store: ObjectStore, paths: Paths, hidden: HiddenNames) -> 
     consist of partitions of this table. Raises OSError.
     """
     parent_directories = pc.unique(pc.replace_substring_regex(paths, "/?[^/]*$", "")).to_pylist()
-    directories = {directory[:end] for directory in parent_directories for end in _ends(directory)}
+    directories = {directory[:end] for directory in parent_directories for end in _directory_ends(directory)}
     checked_directories = sorted(
         directory for directory in directories - {CHANGE_DATA_DIRECTORY} if not hidden.is_partition(directory)
     )
@@ -197,6 +199,6 @@ def find_tables_above(store: ObjectStore, paths: Paths, hidden: HiddenNames) -> 
         }
 
 
-def _ends(directory: str) -> list[int]:
+def _directory_ends(directory: str) -> list[int]:
     """The positions at which the names of a directory and of its parents end."""
     return [match.start() for match in re.finditer("/|$", directory)] if directory else []

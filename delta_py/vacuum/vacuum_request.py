@@ -1,6 +1,6 @@
 """VacuumRequest: what a caller may request of a VACUUM, and the retention times that follow from it and the table.
 
-A time that makes no sense is refused, and a retention that is shorter than the table's, unless the caller says otherwise.
+Negative and very long times are refused. A retention shorter than the table's is refused unless the caller allows it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class VacuumKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class VacuumRequest:
-    """What a caller may request of a VACUUM. retention_hours: None for the table's delta.deletedFileRetentionDuration.
+    """The options of a VACUUM. retention_hours: None for the table's delta.deletedFileRetentionDuration.
     check_retention: refuse a time shorter than that. keep_versions: versions that stay readable whatever their age. logs: commit
     the start and the end, for the history. inventory: replaces the listing; a stream of Arrow batches with the columns path (the
     full path), length (bytes), isDir, modificationTime (ms). quarantine: move files to quarantine instead of deleting them.

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from delta_py.layout.skipping_report import table_layout
 from delta_py.snapshot import Snapshot
-from delta_py.storage.addresses import below
+from delta_py.storage.addresses import root_pattern
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import Path
 from spark_plugin.exceptions import as_spark_raises
@@ -39,7 +39,7 @@ def filtered_columns(spark: SparkSession, store: ObjectStore) -> Counter[Path]:
     total_counts: Counter[Path] = Counter()
     counts_by_table = compared_columns(spark)
     table_paths = pa.array([f"{path}/" for path in counts_by_table], pa.string())
-    remaining_paths = pc.replace_substring_regex(table_paths, below(store.root), "").to_pylist()
+    remaining_paths = pc.replace_substring_regex(table_paths, root_pattern(store.root), "").to_pylist()
     for remaining_path, counts in zip(remaining_paths, counts_by_table.values(), strict=True):
         if not remaining_path:
             total_counts.update(counts)

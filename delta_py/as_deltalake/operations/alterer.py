@@ -39,7 +39,8 @@ class TableAlterer:
         commit_properties: Any = None,
         post_commithook_properties: Any = None,
     ) -> None:
-        """Raises UnsupportedOperationError if the protocol's versions are too low and may not be raised."""
+        """Add table features. Raises UnsupportedOperationError if they need higher protocol versions and
+        allow_protocol_versions_increase is False."""
         features = [feature] if isinstance(feature, TableFeatures) else list(feature)
         if not allow_protocol_versions_increase:
             _refuse_higher_versions(self._table.protocol, features)

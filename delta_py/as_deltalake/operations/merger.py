@@ -18,9 +18,10 @@ from delta_py.types.schema import StructField, StructType
 
 
 class TableMerger:
-    """A MERGE: methods add clauses, and `execute` runs it. predicate: SQL, the condition of the MERGE. merge_schema: the table
-    gets columns that only the source has. is_lenient: values that do not fit their column become null. block: makes the block in
-    which the MERGE runs."""
+    """A MERGE: methods add clauses, and `execute` runs the MERGE. source: rows of any library with an Arrow interface. predicate:
+    SQL, the condition of the MERGE. merge_schema: the table gets columns that only the source has. is_lenient: values that do not
+    fit their column become null. block: makes the `with` block in which `execute` runs the MERGE: with the caller's commit
+    properties and deltalake's errors."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class TableMerger:
         )
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
-        if self._can_apply("matched", predicate):
+        if self._register_clause("matched", predicate):
             self._merger.when_matched_update(self._by_column(updates), self._in_spark_dialect(predicate))
         return self
 
@@ -63,33 +64,33 @@ class TableMerger:
         """The table's columns get the values of the source's columns with the same names; the table's other columns do not
         change. With merge_schema the table also gets the source's other columns.
         """
-        if self._can_apply("matched", predicate):
+        if self._register_clause("matched", predicate):
             self._merger.when_matched_update(self._all_source_columns(except_cols), self._in_spark_dialect(predicate))
         return self
 
     def when_matched_delete(self, predicate: str | None = None) -> Self:
-        if self._can_apply("matched", predicate):
+        if self._register_clause("matched", predicate):
             self._merger.when_matched_delete(self._in_spark_dialect(predicate))
         return self
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
-        if self._can_apply("not matched", predicate):
+        if self._register_clause("not matched", predicate):
             self._merger.when_not_matched_insert(self._by_column(updates), self._in_spark_dialect(predicate))
         return self
 
     def when_not_matched_insert_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
         """Columns that only the table has get their default, or null."""
-        if self._can_apply("not matched", predicate):
+        if self._register_clause("not matched", predicate):
             self._merger.when_not_matched_insert(self._all_source_columns(except_cols), self._in_spark_dialect(predicate))
         return self
 
     def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
-        if self._can_apply("not matched by source", predicate):
+        if self._register_clause("not matched by source", predicate):
             self._merger.when_not_matched_by_source_update(self._by_column(updates), self._in_spark_dialect(predicate))
         return self
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Self:
-        if self._can_apply("not matched by source", predicate):
+        if self._register_clause("not matched by source", predicate):
             self._merger.when_not_matched_by_source_delete(self._in_spark_dialect(predicate))
         return self
 
@@ -103,9 +104,9 @@ class TableMerger:
         }
         return {**metrics.by_deltalake_names(merge_metrics, metrics.MERGE), **files}
 
-    def _can_apply(self, kind: str, predicate: str | None) -> bool:
-        """Whether a new clause can apply to any row: no earlier clause of its kind takes all rows. It is not passed on otherwise,
-        and has no effect. kind: matched, not matched, or not matched by source."""
+    def _register_clause(self, kind: str, predicate: str | None) -> bool:
+        """Note a new clause. Returns whether it can apply to any row: False if an earlier clause of its kind has no condition,
+        and so takes all rows; then the caller ignores the new clause. kind: matched, not matched, or not matched by source."""
         can_apply = kind not in self._complete_kinds
         if predicate is None:
             self._complete_kinds.add(kind)
@@ -145,8 +146,8 @@ def _without_alias(name: str, aliases: tuple[str | None, str | None]) -> str:
 
 
 def _names_in_sql(rows_by_alias: Mapping[str, StructType]) -> StructType:
-    """What SQL of the MERGE may name: each alias as a struct of the columns of its side, and each column by its name alone. A
-    name that several of them have means the first."""
+    """The columns that SQL of the MERGE may name: each alias, as a struct of the columns of its side, and each column by its name
+    alone. If several have the same name, the first one counts. rows_by_alias: the columns of the table and of the source."""
     aliases = [StructField(alias, schema) for alias, schema in rows_by_alias.items()]
     columns = [field for schema in rows_by_alias.values() for field in schema.fields]
     fields: dict[str, StructField] = {}

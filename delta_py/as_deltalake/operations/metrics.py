@@ -25,7 +25,9 @@ MERGE = {
     **_TIMES,
     **_REWRITE,
 }
-_OMITTED = ("num_deleted_rows",)  # left out if it is not known, because removed files have no statistics
+# Metrics that are left out of the result if they are not known; other unknown metrics are 0. The number of deleted rows is not
+# known if removed files have no statistics.
+_OMITTED = ("num_deleted_rows",)
 RESTORE = {"numRemovedFile": "numRemovedFiles", "numRestoredFile": "numRestoredFiles"}
 
 
@@ -42,8 +44,8 @@ def by_deltalake_names(metrics: Mapping[str, int], delta_spark_names: Mapping[st
 
 
 def with_numeric_metrics(info: Mapping[str, Any]) -> dict[str, Any]:
-    """commitInfo with its operationMetrics as numbers, as deltalake writes them, if pydelta wrote the commit: it writes texts.
-    The commitInfo of other writers does not change."""
+    """commitInfo, with numbers in its operationMetrics if pydelta wrote the commit: pydelta writes these metrics as texts, and
+    deltalake as numbers. The commitInfo of other writers does not change."""
     metrics = info.get("operationMetrics")
     if not isinstance(metrics, dict) or not str(info.get("engineInfo", "")).startswith("pydelta/"):
         return dict(info)

@@ -20,8 +20,8 @@ _TARGET_BYTES = 100 * 1024 * 1024  # of tables without delta.targetFileSize
 @raises_deltalake_errors
 class TableOptimizer:
     """Rewrites small files as larger ones. max_concurrent_tasks, max_spill_size, max_temp_directory_size have no effect.
-    min_commit_interval: if it is given, each group of files that becomes one file is a commit of its own, whatever the interval;
-    otherwise all are one commit."""
+    min_commit_interval: with any value, each group of files that becomes one file gets its own commit; None for one commit of
+    all files."""
 
     def __init__(self, session: TableSession) -> None:
         self._table, self._block = session.as_delta, session.block

@@ -27,7 +27,7 @@ DEFINITIONS = DefinitionSettings(
     lists_used_features=True,
     keeps_not_null=True,
 )
-"""How deltalake defines tables."""
+"""How deltalake defines tables, where that differs from delta_py's own way (definition/definition_settings.py)."""
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def _file_settings(config: TableConfig | None, properties: WriterProperties) -> 
 
 
 def file_columns(config: TableConfig) -> list[str]:
-    """The plain leaves of the table's data files, by their physical paths, dotted."""
+    """The columns of the table's data files that hold values, without those in arrays and maps: their physical paths, dotted."""
     schema, mode = config.schema, config.column_mapping_mode
     paths = [path for path, leaf in leaves(schema) if not isinstance(leaf.data_type, ArrayType | MapType)]
     return [".".join(physical_path(schema, path, mode)) for path in paths if path[0] not in config.partition_columns]

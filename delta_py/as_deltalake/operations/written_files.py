@@ -37,9 +37,10 @@ def commit_files(
     partition_by: Sequence[str],
     condition: Expression | None,
 ) -> int:
-    """Commit data files that the caller has written; returns the version. schema, partition_by: of the files, which must be those
-    of the table; an empty partition_by is accepted too. mode: append; or overwrite, which removes the files that may hold rows
-    for which the condition is true. Raises InvalidOptionError, SchemaMismatchError; conflicts as Transaction.commit."""
+    """Commit data files that the caller has written; returns the version. schema, partition_by: the columns and partition columns
+    of the files, which must be those of the table; an empty partition_by is accepted too. mode: append; or overwrite, which
+    removes the files that may hold rows for which the condition is true. Raises InvalidOptionError, SchemaMismatchError;
+    conflicts as Transaction.commit."""
     config = snapshot.config
     config.require(Operation.WRITE)
     if mode not in ("append", "overwrite"):

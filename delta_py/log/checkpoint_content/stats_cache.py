@@ -48,7 +48,7 @@ class StatsCache:
         JSON."""
         names = {path: _entry_name(identity, path, kind) for path, kind in leaves.items()}
         names[_RECORDS] = _entry_name(identity, _RECORDS, None)
-        entries = {path: self.disk.mapped(name) for path, name in names.items()}  # None: the cache has no such entry
+        entries = {path: self.disk.read_mapped(name) for path, name in names.items()}  # None: the cache has no such entry
         readable_tables = {path: _read_table(names[path], content) for path, content in entries.items() if content is not None}
         tables = {path: table for path, table in readable_tables.items() if table is not None}
         return CachedStats(self.disk, names, tables, {path: kind for path, kind in leaves.items() if path not in tables})

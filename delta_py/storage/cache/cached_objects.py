@@ -42,7 +42,7 @@ from delta_py.storage.store import ObjectInfo, ObjectStore
 
 _WHOLE_BYTES = 4 * 1024 * 1024  # objects up to this size are cached whole
 _BLOCK_BYTES = 256 * 1024
-_REQUESTS = 8
+_REQUESTS = 8  # at the same time, for one file
 _LONGEST_RUN = 32  # blocks in one request
 _FOOTER_BYTES = 64 * 1024  # pyarrow starts with the same size
 _PARQUET = b"PAR1"
@@ -51,16 +51,18 @@ _ENDPOINTS_OF_AWS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 class CachedObjects:
-    """The objects of one store, read through the cache. disk: None if nothing is cached. table_id: for data files, which are not
+    """The objects of one store, read through the cache. disk: None if nothing is cached. table_id: of the table whose data files
+    are read; None for the files of the log. It distinguishes data files of tables at the same place, because data files are not
     listed. After the disk has refused an entry, this object writes no more entries."""
 
     def __init__(self, store: ObjectStore, disk: DiskCache | None = None, table_id: str | None = None) -> None:
         self.store, self._disk = store, disk
         self._owner = (_endpoints(store), store.root, table_id)  # a part of the entries' names
-        self._takes_entries = True
+        self._can_write_entries = True
 
     @classmethod
     def of(cls, store: ObjectStore, table_id: str | None = None) -> Self:
+        """The objects of a store, with the cache that the environment configures. Local files are not cached."""
         return cls(store, DiskCache.of_environment() if store.is_remote else None, table_id)
 
     @property
@@ -71,28 +73,29 @@ class CachedObjects:
         """The whole object."""
         if not self._is_cacheable(info):
             return self.store.read(info.path)
-        content = self.find(info, 0, info.size_bytes)
+        content = self.find_part(info, 0, info.size_bytes)
         if content is None:
             content = self.store.read(info.path)
-            if len(content) == info.size_bytes:
-                self.keep(info, 0, content)
+            if len(content) == info.size_bytes:  # otherwise the object was replaced since it was listed
+                self.put_part(info, 0, content)
         return content
 
     def open_input(self, info: ObjectInfo) -> pa.NativeFile:
-        """A seekable file for pyarrow."""
+        """A seekable file for pyarrow. A small object is cached as a whole, a large one by blocks."""
         if not self._is_cacheable(info):
             return self.store.open_input(info.path, info.size_bytes)
         if info.size_bytes <= _WHOLE_BYTES:
             return pa.BufferReader(self.read(info))
-        blocks = _Blocks(self, info)
+        blocks = _BlockFile(self, info)
         # An object without the listed end was replaced: it is not cached, and the store asks for its size.
         return PrefetchingFile.over(blocks) if blocks.has_end() else self.store.open_input(info.path)
 
-    def open_data(self, info: ObjectInfo, *, is_sure: bool) -> pa.NativeFile:
-        """A data file. is_sure: as in ObjectStore.open_input. With PYDELTA_CACHE_DATA, the data that is read is cached too."""
+    def open_data(self, info: ObjectInfo, *, is_size_verified: bool) -> pa.NativeFile:
+        """A data file. is_size_verified: as in ObjectStore.open_input. With PYDELTA_CACHE_DATA, the data that is read is cached
+        too."""
         if os.environ.get("PYDELTA_CACHE_DATA", "").lower() == "true" and self._is_cacheable(info):
             return self.open_input(info)
-        return self.store.open_input(info.path, info.size_bytes, is_sure=is_sure)
+        return self.store.open_input(info.path, info.size_bytes, is_size_verified=is_size_verified)
 
     def footer(self, info: ObjectInfo) -> Any:
         """pyarrow.parquet.FileMetaData, for `ParquetFile(metadata=...)`; None if the caller must read the file itself: it is not
@@ -108,27 +111,27 @@ class CachedObjects:
         except (pa.ArrowException, OSError):  # pyarrow raises the same error again when it opens the file itself
             return None
         if cached_footer is None and footer is not None:
-            self._put(name, footer)
+            self._write_entry(name, footer)
         return metadata
 
-    def find(self, info: ObjectInfo, start: int, length: int) -> bytes | None:
-        """A part of an object from the cache; None if it is not there. start, length: exactly as in the call of `keep`."""
+    def find_part(self, info: ObjectInfo, start: int, length: int) -> bytes | None:
+        """A part of an object from the cache; None if it is not there. start, length: exactly as in the call of `put_part`."""
         assert self._disk is not None
         content = self._disk.read(self._name(info, start, length))
         return content if content is not None and len(content) == length else None
 
-    def keep(self, info: ObjectInfo, start: int, data: bytes) -> None:
+    def put_part(self, info: ObjectInfo, start: int, data: bytes) -> None:
         """Put a part of an object into the cache. data: the bytes from `start`."""
-        self._put(self._name(info, start, len(data)), data)
+        self._write_entry(self._name(info, start, len(data)), data)
 
-    def _put(self, name: str, data: bytes) -> None:
+    def _write_entry(self, name: str, data: bytes) -> None:
         """Write an entry, unless the disk has refused an earlier one."""
         assert self._disk is not None
-        if self._takes_entries:
-            self._takes_entries = self._disk.put(name, data)
+        if self._can_write_entries:
+            self._can_write_entries = self._disk.put(name, data)
 
     def _is_cacheable(self, info: ObjectInfo) -> bool:
-        """Whether there is a cache, and later content under the same name would get another entry."""
+        """Whether there is a cache, and other content that is written under the same name later would get another entry."""
         if self._disk is None or info.size_bytes <= 0:
             return False
         return is_settled(info)
@@ -167,7 +170,7 @@ def _read_end(store: ObjectStore, info: ObjectInfo, length: int) -> bytes | None
     return data if len(data) == info.size_bytes - start else None
 
 
-class _Blocks(io.RawIOBase):
+class _BlockFile(io.RawIOBase):
     """A large object as a file whose blocks are read from the cache, or else from the store. pyarrow does not use it from two
     threads at once."""
 
@@ -178,7 +181,7 @@ class _Blocks(io.RawIOBase):
     def has_end(self) -> bool:
         """Whether the object ends at its listed size. Then its last block, which contains the footer, is in the cache."""
         number = (self._info.size_bytes - 1) // _BLOCK_BYTES
-        return self._find(number) is not None or self._fetch(number, number + 1) is not None
+        return self._find_block(number) is not None or self._fetch_blocks(number, number + 1) is not None
 
     def readable(self) -> bool:
         return True
@@ -194,12 +197,14 @@ class _Blocks(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
+        """The next `size` bytes, fewer at the end of the file; None or -1: all that remain."""
         remaining_bytes = max(0, self._info.size_bytes - self._position)
         length = remaining_bytes if size is None or size < 0 else min(size, remaining_bytes)
+        # The numbers of the first block and of the block after the last one (rounded up).
         first, end = self._position // _BLOCK_BYTES, -(-(self._position + length) // _BLOCK_BYTES)
-        start = self._position - first * _BLOCK_BYTES
+        start = self._position - first * _BLOCK_BYTES  # in the first block
         self._position += length
-        return b"".join(self._blocks(first, end))[start : start + length] if length else b""
+        return b"".join(self._read_blocks(first, end))[start : start + length] if length else b""
 
     def expect(self, ranges: Sequence[ByteRange]) -> None:
         """Fetch the blocks of ranges that are read next into the cache, by many requests at once. Ranges outside of the object,
@@ -210,26 +215,26 @@ class _Blocks(io.RawIOBase):
             if start >= 0 and start + length <= self._info.size_bytes
             for number in range(start // _BLOCK_BYTES, -(-(start + length) // _BLOCK_BYTES))
         }
-        missing_numbers = [number for number in sorted(blocks) if self._find(number) is None]
+        missing_numbers = [number for number in sorted(blocks) if self._find_block(number) is None]
         with ThreadPoolExecutor(_REQUESTS, "delta_py-store") as pool:
-            list(pool.map(lambda run: self._fetch(run[0], run[-1] + 1), _runs(missing_numbers)))
+            list(pool.map(lambda run: self._fetch_blocks(run[0], run[-1] + 1), _consecutive_runs(missing_numbers)))
 
-    def _blocks(self, first: int, end: int) -> list[bytes]:
+    def _read_blocks(self, first: int, end: int) -> list[bytes]:
         """The blocks from the number `first` to `end` (exclusive), from the cache or else from the store."""
-        blocks = {number: block for number in range(first, end) if (block := self._find(number)) is not None}
-        for run in _runs([number for number in range(first, end) if number not in blocks]):
-            fetched_blocks = self._fetch(run[0], run[-1] + 1)
+        blocks = {number: block for number in range(first, end) if (block := self._find_block(number)) is not None}
+        for run in _consecutive_runs([number for number in range(first, end) if number not in blocks]):
+            fetched_blocks = self._fetch_blocks(run[0], run[-1] + 1)
             if fetched_blocks is None:
                 raise OSError(f"{self._info.path} has not the {self._info.size_bytes} bytes that were listed: it was replaced.")
             blocks.update(zip(run, fetched_blocks, strict=True))
         return [blocks[number] for number in range(first, end)]
 
-    def _find(self, number: int) -> bytes | None:
+    def _find_block(self, number: int) -> bytes | None:
         """The block of this number from the cache; None if it is not there."""
         start = number * _BLOCK_BYTES
-        return self._objects.find(self._info, start, min(_BLOCK_BYTES, self._info.size_bytes - start))
+        return self._objects.find_part(self._info, start, min(_BLOCK_BYTES, self._info.size_bytes - start))
 
-    def _fetch(self, first: int, end: int) -> list[bytes] | None:
+    def _fetch_blocks(self, first: int, end: int) -> list[bytes] | None:
         """Neighbouring blocks, in one request; None if the object is shorter or longer than listed. To find out, the request for
         the last block asks for one byte more, which must not exist."""
         start, stop = first * _BLOCK_BYTES, min(end * _BLOCK_BYTES, self._info.size_bytes)
@@ -237,13 +242,13 @@ class _Blocks(io.RawIOBase):
         data = self._objects.store.read_range(self._info.path, start, length)
         if len(data) != stop - start:
             return None
-        blocks = [data[place : place + _BLOCK_BYTES] for place in range(0, len(data), _BLOCK_BYTES)]
+        blocks = [data[offset : offset + _BLOCK_BYTES] for offset in range(0, len(data), _BLOCK_BYTES)]
         for number, block in enumerate(blocks, first):
-            self._objects.keep(self._info, number * _BLOCK_BYTES, block)
+            self._objects.put_part(self._info, number * _BLOCK_BYTES, block)
         return blocks
 
 
-def _runs(numbers: Sequence[int]) -> Iterator[list[int]]:
+def _consecutive_runs(numbers: Sequence[int]) -> Iterator[list[int]]:
     """Runs of consecutive numbers, each as long as one request may be. numbers: ascending."""
     run: list[int] = []
     for number in numbers:

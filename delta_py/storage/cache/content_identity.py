@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
 _SETTLED_MS = 60_000
-"""No clock of a file system or store is coarser than this, or differs more from this machine's clock."""
+"""After this time a new write gets a later time: no clock of a file system or store is coarser, or differs more from this
+machine's clock."""
 
 _FIRST_TIME_MS = 1_000_000_000_000  # in 2001: smaller numbers are not real times
 _PIECE_BYTES = 1 << 20

@@ -2,7 +2,7 @@
 
     cache = DiskCache.of_environment()     # None: switched off
     name = entry_name(meaning, "object")   # a hash of everything that the content depends on: entries never become outdated
-    cache.read(name), cache.mapped(name)   # the content; None if there is no valid entry
+    cache.read(name), cache.read_mapped(name)   # the content; None if there is no valid entry
     cache.put(name, data)                  # or piece by piece: entry = cache.begin(); entry.sink; entry.finish(name)
 
 Entries are written under a temporary name and renamed, so that processes only see complete ones. A checksum over name and content
@@ -52,10 +52,11 @@ _log = logging.getLogger("delta_py")
 
 _FORMAT_VERSION = b"2"  # a part of the entries' names, so entries of another format are never found
 _DEFAULT_MB = 1024
-_BLOCK_BYTES = 4096
-_SUM_BYTES = 4
+_BLOCK_BYTES = 4096  # the disk's unit, for the size that a file takes
+_CHECKSUM_BYTES = 4
+# A finished entry, or the temporary name of a new one: the process's id and random digits.
 _ENTRY_NAME = re.compile(r"[0-9a-f]{64}\.(?:stats|object)|[0-9]+-[0-9a-f]{16}\.new")
-_ABANDONED_SECONDS = 3600.0
+_ABANDONED_SECONDS = 3600.0  # an unfinished entry of this age is deleted: its process has probably died
 
 
 def entry_name(meaning: bytes, kind: Literal["stats", "object"]) -> str:
@@ -64,12 +65,12 @@ def entry_name(meaning: bytes, kind: Literal["stats", "object"]) -> str:
 
 
 class DiskCache:
-    """The entries in one directory. directory: the first call that needs it opens it, unless `opened` is given. limit_bytes: the
-    size of all entries together, above which the least recently used are deleted."""
+    """The entries in one directory. opened: the open directory; None if the first call that needs it should open it. limit_bytes:
+    if all entries together are larger, the least recently used ones are deleted."""
 
     def __init__(self, directory: DiskPath, limit_bytes: int, opened: PrivateDirectory | None = None) -> None:
         self.directory, self.limit_bytes = directory, limit_bytes
-        self._opened = opened
+        self._open_directory = opened
 
     @classmethod
     def of_environment(cls) -> Self | None:
@@ -91,9 +92,9 @@ class DiskCache:
     @property
     def descriptor(self) -> int:
         """The descriptor of the open directory. Raises OSError."""
-        if self._opened is None:
-            self._opened = PrivateDirectory.open(self.directory, make=False)
-        return self._opened.descriptor
+        if self._open_directory is None:
+            self._open_directory = PrivateDirectory.open(self.directory, make=False)
+        return self._open_directory.descriptor
 
     def read(self, name: str) -> bytes | None:
         """The content of an entry; None if there is no valid one."""
@@ -102,17 +103,17 @@ class DiskCache:
                 entry = file.read()
         except OSError:
             return None
-        content = self._checked(name, memoryview(entry))
+        content = self._valid_content(name, memoryview(entry))
         return None if content is None else bytes(content)
 
-    def mapped(self, name: str) -> pa.Buffer | None:
+    def read_mapped(self, name: str) -> pa.Buffer | None:
         """As `read`, but mapped into memory: for large entries."""
         try:
             with self._open_entry(name) as descriptor:
                 entry = pa.py_buffer(_mapped(descriptor))
         except OSError:
             return None
-        return None if self._checked(name, memoryview(entry)) is None else entry.slice(0, entry.size - _SUM_BYTES)
+        return None if self._valid_content(name, memoryview(entry)) is None else entry.slice(0, entry.size - _CHECKSUM_BYTES)
 
     @contextlib.contextmanager
     def _open_entry(self, name: str) -> Iterator[int]:
@@ -126,17 +127,17 @@ class DiskCache:
         finally:
             os.close(descriptor)
 
-    def _checked(self, name: str, entry: memoryview) -> memoryview | None:
+    def _valid_content(self, name: str, entry: memoryview) -> memoryview | None:
         """The content of an entry without its checksum; None if the checksum is wrong. Marks the entry as used now."""
-        if len(entry) < _SUM_BYTES or entry[-_SUM_BYTES:].tobytes() != _checksum(name, entry[:-_SUM_BYTES]):
+        if len(entry) < _CHECKSUM_BYTES or entry[-_CHECKSUM_BYTES:].tobytes() != _checksum(name, entry[:-_CHECKSUM_BYTES]):
             _log.warning("%s is damaged and passed over", self.directory / name)
             return None
         with contextlib.suppress(OSError):  # a read-only entry can be used as well
             os.utime(name, dir_fd=self.descriptor, follow_symlinks=False)
-        return entry[:-_SUM_BYTES]
+        return entry[:-_CHECKSUM_BYTES]
 
     def put(self, name: str, data: bytes) -> bool:
-        """Write an entry. Returns whether the disk accepted it."""
+        """Write an entry. Returns whether the disk accepted it; if not, the failure is logged."""
         assert _ENTRY_NAME.fullmatch(name), name
         entry = None
         try:
@@ -163,7 +164,7 @@ class DiskCache:
     def trim(self) -> None:
         """Delete the least recently used entries until a quarter is free, and unfinished files of processes that died. Raises
         OSError."""
-        entries = sorted(self._entries())  # the least recently used ones first
+        entries = sorted(self._list_entries())  # the least recently used ones first
         total = sum(size for _, size, _ in entries)
         for used_seconds, size, name in entries:
             if name.endswith(".new"):
@@ -176,7 +177,7 @@ class DiskCache:
                 os.unlink(name, dir_fd=self.descriptor)
             total -= size
 
-    def _entries(self) -> Iterator[tuple[float, int, str]]:
+    def _list_entries(self) -> Iterator[tuple[float, int, str]]:
         """(time of the last use in seconds since 1970, size on the disk in bytes, name) of each file of the cache."""
         with os.scandir(self.descriptor) as entries:
             for entry in filter(lambda file: _ENTRY_NAME.fullmatch(file.name), entries):
@@ -203,7 +204,7 @@ class NewEntry:
         self._file.close()
         directory = self._cache.descriptor
         os.replace(self._name, name, src_dir_fd=directory, dst_dir_fd=directory)
-        self._cache.trim_by_chance(len(content) + _SUM_BYTES)
+        self._cache.trim_by_chance(len(content) + _CHECKSUM_BYTES)
 
     def remove(self) -> None:
         """Delete the unfinished entry, as far as the disk allows it. A file that remains is deleted by `trim` when it is old."""
@@ -232,7 +233,7 @@ def _warn_once(text: str) -> None:
 
 
 def _checksum(name: str, content: memoryview) -> bytes:
-    return zlib.crc32(content, zlib.crc32(name.encode())).to_bytes(_SUM_BYTES, "little")
+    return zlib.crc32(content, zlib.crc32(name.encode())).to_bytes(_CHECKSUM_BYTES, "little")
 
 
 def _size_on_disk(size_bytes: int) -> int:

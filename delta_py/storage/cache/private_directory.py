@@ -25,8 +25,8 @@ from collections import deque
 from types import TracebackType
 from typing import Self
 
-_MODE = 0o700
-_MOST_LINKS = 40
+_MODE = 0o700  # of directories that are created here
+_MOST_LINKS = 40  # links in one path, as in Linux
 _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 _OPEN_FLAGS = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Linux opens a directory in this way even if this user may only pass through it, as through /home.
@@ -56,7 +56,7 @@ class PrivateDirectory:
 
         Raises UnsafeDirectoryError; other OSErrors if the directory is missing, cannot be created, or is not a directory.
         """
-        return cls(_Walk(os.path.join(os.getcwd(), path), make).descriptor())
+        return cls(_Walk(os.path.join(os.getcwd(), path), make).open_last())
 
     def close(self) -> None:
         if self.descriptor >= 0:
@@ -80,23 +80,23 @@ class _Walk:
 
     def __init__(self, path: str, make: bool) -> None:
         self._make, self._links = make, 0
-        self._remaining_parts = _components(path)
+        self._remaining_parts = _path_parts(path)
         self._reached_path = "/"
         self._descriptor = os.open("/", _PASS_FLAGS)
 
-    def descriptor(self) -> int:
+    def open_last(self) -> int:
         """Open the directory step by step, so that nobody can exchange a part of the path that was already checked. Returns its
         descriptor, which the caller closes."""
         try:
             self._check_ancestor()
             while self._remaining_parts:
-                self._step(self._remaining_parts.popleft())
+                self._enter_next(self._remaining_parts.popleft())
             self._check_last()
             return os.open(".", os.O_RDONLY | _OPEN_FLAGS, dir_fd=self._descriptor)
         finally:
             os.close(self._descriptor)
 
-    def _step(self, name: str) -> None:
+    def _enter_next(self, name: str) -> None:
         """Enter the next directory of the path, or follow the link that is there."""
         path = f"{self._reached_path.rstrip('/')}/{name}"
         try:
@@ -122,7 +122,7 @@ class _Walk:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
         target = os.readlink(name, dir_fd=self._descriptor)
         # A relative target continues from the directory that contains the link, an absolute one from `/`.
-        self._remaining_parts.extendleft(reversed(_components(target)))
+        self._remaining_parts.extendleft(reversed(_path_parts(target)))
         if target.startswith("/"):
             self._enter(os.open("/", _PASS_FLAGS), "/")
 
@@ -152,6 +152,6 @@ class _Walk:
         return UnsafeDirectoryError(self._reached_path, f"can be changed by other users (mode {stat.S_IMODE(status.st_mode):o})")
 
 
-def _components(path: str) -> deque[str]:
-    """`..` remains: the walk opens it like any other name."""
+def _path_parts(path: str) -> deque[str]:
+    """The names in a path, without empty ones and `.`. A `..` remains: the walk opens it like any other name."""
     return deque(part for part in path.split("/") if part not in ("", "."))

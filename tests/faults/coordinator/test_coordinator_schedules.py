@@ -93,7 +93,7 @@ def _acknowledged_first(patch: pytest.MonkeyPatch) -> None:
             if tail is not None and tail.commits:
                 self.ledger.acknowledge(self.place, tail.version)
                 for commit in tail.commits:
-                    self._publish(commit)
+                    self._publish_commit(commit)
                     self.drop_staged(commit)
         except (OSError, coordinated.DeltaError):
             pass
@@ -129,7 +129,7 @@ class _Listed:
 
 
 def _checkpoints_of_what_waits(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(CoordinatedStore, "_check_published", lambda self, path: None)
+    patch.setattr(CoordinatedStore, "_publish_before_log_write", lambda self, path: None)
 
 
 def _dropped_in_doubt(patch: pytest.MonkeyPatch) -> None:
@@ -144,13 +144,13 @@ def _dropped_in_doubt(patch: pytest.MonkeyPatch) -> None:
 
 
 def _deleted_before_it_is_acknowledged(patch: pytest.MonkeyPatch) -> None:
-    publish = CoordinatedStore._publish
+    publish = CoordinatedStore._publish_commit
 
     def changed(self: CoordinatedStore, commit: Any) -> None:
         self.drop_staged(commit)
         publish(self, commit)
 
-    patch.setattr(CoordinatedStore, "_publish", changed)
+    patch.setattr(CoordinatedStore, "_publish_commit", changed)
 
 
 def _forgotten_with_what_waits(patch: pytest.MonkeyPatch) -> None:

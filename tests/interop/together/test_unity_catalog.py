@@ -86,7 +86,7 @@ print(json.dumps({"ours": ours("shared"), "theirs": theirs("shared"), "sums": li
 """
 
 UNPUBLISHED = """
-publication.later = lambda store: None  # so that commits stay staged
+publication.publish_later = lambda store: None  # so that commits stay staged
 append("staged", 1)
 append("staged", 2)
 append("staged", 3)

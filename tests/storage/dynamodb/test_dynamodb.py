@@ -116,7 +116,7 @@ def test_items_of_other_files_of_the_log_are_passed_by(store: DynamoDbStore, com
     store.put_if_absent(commit_path(0), b"first")
     table = CommitTable(store.root, store.options)
     table.complete(CommitEntry(f"{0:020}.crc", f".tmp/{0:020}.crc.{uuid.uuid4()}", is_complete=True))
-    newest = table.newest()
+    newest = table.find_newest()
     assert newest is not None and newest.file_name == f"{0:020}.json"
     store.put_if_absent(commit_path(1), b"second")
     assert names(store) == [commit_path(0), commit_path(1)]
@@ -226,7 +226,7 @@ def test_writer_that_dies_between_the_steps_has_committed(store: DynamoDbStore, 
         raise Died
 
     with monkeypatch.context() as patch:
-        patch.setattr(DynamoDbStore, "_finish", die)
+        patch.setattr(DynamoDbStore, "_finish_commit", die)
         with pytest.raises(Died):
             store.put_if_absent(commit_path(0), b"ours")
     other = DynamoDbStore(store.root, store.options)

@@ -73,15 +73,15 @@ def test_open_output_appears_whole_when_it_is_closed(store: ObjectStore) -> None
 
 def test_open_whole_replaces_an_object_only_when_closed(store: ObjectStore) -> None:
     store.put("d/file", b"old")
-    sink = store.open_whole("d/file")
+    sink = store.open_atomic_output("d/file")
     sink.write(b"x" * 9_000_000)
     assert store.read("d/file") == b"old"
     sink.close()
     assert store.read("d/file") == b"x" * 9_000_000
-    given_up = store.open_whole("d/file")
+    given_up = store.open_atomic_output("d/file")
     given_up.write(b"half")
     discard(given_up)
-    forgotten = store.open_whole("d/file")
+    forgotten = store.open_atomic_output("d/file")
     forgotten.write(b"half")
     del forgotten
     assert store.read("d/file") == b"x" * 9_000_000

@@ -90,13 +90,13 @@ class CoordinatedModel:
         self._run: _Run
         monkeypatch.setattr(committer, "threading", SimpleNamespace(Lock=lambda: Turns(self._run.schedule)))
         monkeypatch.setattr(committer, "_committer_of", self._committer_of)
-        monkeypatch.setattr(publication, "later", self._publish_later)
+        monkeypatch.setattr(publication, "publish_later", self._publish_later)
         monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda *_, **__: 0.0)
 
     def _create(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[TableConfig, str, bytes]:
         """Create the table. Returns its state, its id, and the content of its version 0."""
         self._ledger = _LedgerInMemory("simulated")
-        monkeypatch.setitem(open_coordinator._open, URL, self._ledger)
+        monkeypatch.setitem(open_coordinator._open_ledgers, URL, self._ledger)
         create_coordinated(path, URL, {"id": [1]})
         snapshot = DeltaTable(str(path), store=coordinated(path, URL)).snapshot
         self._ledger.forget(str(path.resolve()))
@@ -153,7 +153,7 @@ class CoordinatedModel:
 
     def _begin(self) -> None:
         """The ledger knows the table, with version 0 alone."""
-        open_coordinator._open[URL] = FaultyLedger(self._ledger, self._run.schedule.call)
+        open_coordinator._open_ledgers[URL] = FaultyLedger(self._ledger, self._run.schedule.call)
         self._ledger.register(self._store().place, 0, self._table_id)
 
     def _end(self) -> None:

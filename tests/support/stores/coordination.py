@@ -145,7 +145,7 @@ class Calls:
             return store
 
         patch.setattr(stores, "_local_store", local)
-        patch.setitem(ledgers._open, url, FaultyLedger(open_ledger(url), run))
+        patch.setitem(ledgers._open_ledgers, url, FaultyLedger(open_ledger(url), run))
 
 
 def call_count(url: str, work: Any) -> int:

@@ -128,7 +128,7 @@ class FaultyStore:
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         return self.run(f"read_range {path}", lambda: self.inner.read_range(path, offset, length))
 
-    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_size_verified: bool = False) -> pa.NativeFile:
         stream = self.run(f"open_input {path}", lambda: self.inner.open_input(path))
         return pa.PythonFile(_FaultyInput(self, path, stream), mode="r")
 
@@ -136,8 +136,8 @@ class FaultyStore:
         stream = self.run(f"open_output {path}", lambda: self.inner.open_output(path))
         return pa.PythonFile(_FaultyStream(self, path, stream), mode="w")
 
-    def open_whole(self, path: str) -> pa.NativeFile:
-        stream = self.run(f"open_whole {path}", lambda: self.inner.open_whole(path))
+    def open_atomic_output(self, path: str) -> pa.NativeFile:
+        stream = self.run(f"open_atomic_output {path}", lambda: self.inner.open_atomic_output(path))
         return AbortableFile.over(_FaultyStream(self, path, stream))
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:

@@ -16,7 +16,7 @@ from delta_py.coordinator import open_coordinator
 from delta_py.coordinator.ledger import (
     Inventory,
     Ledger,
-    Proposed,
+    ProposedCommit,
     Ratified,
     Restored,
     Tail,
@@ -135,8 +135,8 @@ def test_table_is_forgotten_only_at_the_version_that_was_seen(ledger: Ledger) ->
 # ---------------------------------------------------------------- transactions over tables
 
 
-def proposed(table: str, version: int) -> Proposed:
-    return Proposed(commit(table, version), b'{"some": "thing"}')
+def proposed(table: str, version: int) -> ProposedCommit:
+    return ProposedCommit(commit(table, version), b'{"some": "thing"}')
 
 
 def test_transaction_keeps_what_is_proposed_until_it_ends(ledger: Ledger) -> None:
@@ -278,7 +278,7 @@ def test_empty_ledger_becomes_one_that_was_lost(ledger: Ledger, url: str, monkey
     assert [ledger.version_at(table, moment) for table in ("/a", "/b") for moment in (0, 1)] == [3, 5, 7, 7]
     ledger.restore("lost", [Restored("/c", "c", 0)])
     assert ledger.ratify([commit("/a", 6), commit("/c", 1)]) == 2
-    monkeypatch.setattr(open_coordinator, "_open", {})
+    monkeypatch.setattr(open_coordinator, "_open_ledgers", {})
     assert open_ledger(url).identity == "lost"
 
 
@@ -314,7 +314,7 @@ def test_table_is_restored_at_one_place_and_once(ledger: Ledger) -> None:
 def test_ledger_with_another_identity_takes_no_tables(
     ledger: Ledger, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_coordinator, "_open", {})
+    monkeypatch.setattr(open_coordinator, "_open_ledgers", {})
     open_ledger(url).restore("lost", [])
     with pytest.raises(UnsupportedOperationError, match="is the ledger lost"):
         ledger.register("/a", 0, "a")
@@ -355,6 +355,6 @@ def test_processes_share_a_ledger_and_no_version_has_two_commits(url: str) -> No
 
 def test_ledger_is_the_same_when_it_is_opened_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first = open_ledger(url)
-    monkeypatch.setattr(open_coordinator, "_open", {})
+    monkeypatch.setattr(open_coordinator, "_open_ledgers", {})
     second = open_ledger(url)
     assert first is not second and first.identity == second.identity

@@ -85,14 +85,14 @@ class MemoryStore:
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         return self._run("read_range", path, lambda: self._data(path)[offset : offset + length])
 
-    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_size_verified: bool = False) -> pa.NativeFile:
         return self._run("open_input", path, lambda: pa.BufferReader(self._data(path)))
 
     def open_output(self, path: str) -> pa.NativeFile:
         return self._run("open_output", path, lambda: pa.PythonFile(_Output(self, path), mode="w"))
 
-    def open_whole(self, path: str) -> pa.NativeFile:
-        return self._run("open_whole", path, lambda: AbortableFile.over(_WholeOutput(self, path)))
+    def open_atomic_output(self, path: str) -> pa.NativeFile:
+        return self._run("open_atomic_output", path, lambda: AbortableFile.over(_WholeOutput(self, path)))
 
     def copy_from(self, source: Any, source_path: str, path: str, size_bytes: int) -> bool:
         return False

@@ -54,7 +54,7 @@ class Calls:
         self._ledger = ledger
         faulty = FaultyLedger(ledger, lambda name, call: call())
         faulty.ratify = self._ratify  # type: ignore[attr-defined]
-        monkeypatch.setitem(open_coordinator._open, url, faulty)
+        monkeypatch.setitem(open_coordinator._open_ledgers, url, faulty)
 
     def _ratify(self, commits: Any, **options: Any) -> int:
         number = len(self.sizes)

@@ -64,7 +64,7 @@ def test_commits_are_published_together_in_the_background(
         return call()  # type: ignore[operator]
 
     monkeypatch.setattr(publication, "_GATHER_SECONDS", 1.0)
-    monkeypatch.setitem(open_coordinator._open, url, FaultyLedger(ledger, noted))
+    monkeypatch.setitem(open_coordinator._open_ledgers, url, FaultyLedger(ledger, noted))
     for number in range(1, 4):  # few enough for no compaction, which waits for publication
         append(path, url, number)
     assert published(path) == [0] and staged(path) == 3, "not by their writers"
@@ -79,7 +79,7 @@ def test_commits_are_published_together_in_the_background(
 
 def test_each_commit_asks_the_ledger_twice(path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     publication.finish()
-    monkeypatch.setattr(publication, "later", lambda store: None)
+    monkeypatch.setattr(publication, "publish_later", lambda store: None)
     calls: list[str] = []
     ledger = open_ledger(url)
 
@@ -87,7 +87,7 @@ def test_each_commit_asks_the_ledger_twice(path: Path, url: str, monkeypatch: py
         calls.append(name)
         return call()  # type: ignore[operator]
 
-    monkeypatch.setitem(open_coordinator._open, url, FaultyLedger(ledger, noted))
+    monkeypatch.setitem(open_coordinator._open_ledgers, url, FaultyLedger(ledger, noted))
     append(path, url, 1)
     assert calls == ["ledger tail", "ledger ratify"]
 

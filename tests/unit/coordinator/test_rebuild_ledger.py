@@ -458,7 +458,7 @@ def test_process_of_a_lost_ledger_registers_nothing_in_a_new_one(
     for file in tmp_path.glob("ledger.db*"):
         file.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr("delta_py.coordinator.open_coordinator._open", {})
+        patch.setattr("delta_py.coordinator.open_coordinator._open_ledgers", {})
         assert open_ledger(lost).identity != ledger.identity
     with pytest.raises(UnsupportedOperationError, match="is the ledger"):
         rows_of(a, lost)

@@ -309,7 +309,7 @@ def test_retries_read_files_and_commits_of_others_only_once(
     def run(name: str, call: Callable[[], Any]) -> Any:
         if name == "ledger ratify" and (number := next(moves, None)) is not None:
             with monkeypatch.context() as patch_of_others:
-                patch_of_others.setitem(open_coordinator._open, url, inner)
+                patch_of_others.setitem(open_coordinator._open_ledgers, url, inner)
                 append(b, url, number)
         return call()
 
@@ -328,7 +328,7 @@ def test_retries_read_files_and_commits_of_others_only_once(
                 "read_winning_commit",
                 lambda store, version: commits.append(version) or read_winning_commit(store, version),
             )
-            patch.setitem(open_coordinator._open, url, FaultyLedger(inner, run))
+            patch.setitem(open_coordinator._open_ledgers, url, FaultyLedger(inner, run))
             tx.commit()
     assert tx.versions == {str(a): 2, str(b): 5} and len(files) == 1
     assert sorted(commits) == [1, 1, 2, 3, 4], "one of a, four of b"
@@ -565,7 +565,7 @@ def test_transaction_stands_if_ratified_after_connection_loss(
         for path in (a, b):
             tx.append(str(path), rows(4))
         with monkeypatch.context() as patch:
-            patch.setitem(open_coordinator._open, url, late := LateLedger(open_ledger(url), "ratify"))
+            patch.setitem(open_coordinator._open_ledgers, url, late := LateLedger(open_ledger(url), "ratify"))
             tx.commit()
             late.settle()
     assert tx.versions == {str(a): 1, str(b): 1}
@@ -609,7 +609,7 @@ def test_ratified_but_forgotten_transaction_stands(
         for path in (a, b):
             tx.append(str(path), rows(4))
         with monkeypatch.context() as patch:
-            patch.setitem(open_coordinator._open, url, lost_and_given_up(url, is_ratified=True, meanwhile=go_on))
+            patch.setitem(open_coordinator._open_ledgers, url, lost_and_given_up(url, is_ratified=True, meanwhile=go_on))
             tx.commit()
     own_ids = [5] if meanwhile == "followed" else []
     assert tx.versions == {str(a): 1, str(b): 1}
@@ -631,7 +631,7 @@ def test_forgotten_unratified_transaction_changes_no_table(
             tx.append(str(path), rows(4))
         drafts = {path: staged(path) for path in (a, b)}
         with monkeypatch.context() as patch:
-            patch.setitem(open_coordinator._open, url, lost_and_given_up(url, is_ratified=False, meanwhile=go_on))
+            patch.setitem(open_coordinator._open_ledgers, url, lost_and_given_up(url, is_ratified=False, meanwhile=go_on))
             tx.commit()
     own_ids = [5] if meanwhile == "others commit" else []
     assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, *own_ids], [*own_ids, 10])
@@ -652,7 +652,7 @@ def test_contended_transaction_leaves_no_change(
         for path in (a, b):
             tx.append(str(path), rows(4))
         with monkeypatch.context() as patch:
-            patch.setitem(open_coordinator._open, url, FaultyLedger(inner, run))
+            patch.setitem(open_coordinator._open_ledgers, url, FaultyLedger(inner, run))
             tx.commit()
     assert versions(url, a, b) == [0, 0]
     check_tables(url, a, b)
@@ -675,7 +675,7 @@ def test_transaction_of_unknown_outcome_keeps_staged_commits(
         for path in (a, b):
             tx.append(str(path), rows(4))
         with monkeypatch.context() as patch:
-            patch.setitem(open_coordinator._open, url, lost_and_given_up(url, is_ratified=True, meanwhile=lose))
+            patch.setitem(open_coordinator._open_ledgers, url, lost_and_given_up(url, is_ratified=True, meanwhile=lose))
             tx.commit()
     assert {path: staged(path) for path in (a, b)} == staged_names and [len(names) for names in staged_names.values()] == [2, 2]
 
@@ -684,7 +684,7 @@ def test_commit_ratified_after_connection_loss_happens_once(
     url: str, a: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setitem(open_coordinator._open, url, late := LateLedger(open_ledger(url), "ratify"))
+        patch.setitem(open_coordinator._open_ledgers, url, late := LateLedger(open_ledger(url), "ratify"))
         append(a, url, 4)
         late.settle()
     assert rows_of(a, url) == [1, 2, 3, 4]

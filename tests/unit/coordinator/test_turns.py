@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from delta_py.coordinator import turns
-from delta_py.coordinator.ledger import Ledger, version_taken
+from delta_py.coordinator.ledger import Ledger, version_taken_error
 from delta_py.coordinator.open_coordinator import open_ledger
 from tests.support.stores.coordination import ledger_url
 
@@ -86,7 +86,7 @@ def test_turn_of_a_process_that_was_killed_is_over(ledger: Ledger, holder: Calla
 
 
 def test_turn_is_given_back_where_its_block_fails(ledger: Ledger, holder: Callable[..., Any]) -> None:
-    for error in (version_taken("/a", 1, 1), OSError("no")):
+    for error in (version_taken_error("/a", 1, 1), OSError("no")):
         with pytest.raises(type(error)), ledger.turn(["/a"]):
             raise error
     start = time.monotonic()

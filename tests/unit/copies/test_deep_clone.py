@@ -237,7 +237,7 @@ def test_run_that_died_is_gone_on_with(source: ObjectStore, target: ObjectStore)
 
 def test_old_copies_that_nothing_names_are_made_anew(source: ObjectStore, target: ObjectStore) -> None:
     """VACUUM may be about to delete them."""
-    copies = DeepClone(Snapshot.load(source), target, None).missing().to_pylist()
+    copies = DeepClone(Snapshot.load(source), target, None).find_missing_copies().to_pylist()
     copy_files(source, target, copies)
     old = time.time() - 4 * 86_400
     for copy in copies[:2]:
@@ -246,7 +246,7 @@ def test_old_copies_that_nothing_names_are_made_anew(source: ObjectStore, target
 
 
 def test_copy_that_is_cut_short_is_made_anew(source: ObjectStore, target: ObjectStore) -> None:
-    copies: list[Copy] = DeepClone(Snapshot.load(source), target, None).missing().to_pylist()
+    copies: list[Copy] = DeepClone(Snapshot.load(source), target, None).find_missing_copies().to_pylist()
     copy_files(source, target, copies)
     for copy in copies:
         file = Path(target.root) / copy["path"]

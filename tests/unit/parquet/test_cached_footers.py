@@ -34,7 +34,7 @@ class RangedStore(MemoryStore):
         self.asked.append((offset, length))
         return super().read_range(path, offset, length)
 
-    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_size_verified: bool = False) -> pa.NativeFile:
         return pa.PythonFile(_Ranges(self, path, len(self._data(path))), mode="r")
 
 

@@ -36,7 +36,7 @@ class FarStore(MemoryStore):
 
     told: list[list[ByteRange]] = field(default_factory=list)
 
-    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_size_verified: bool = False) -> pa.NativeFile:
         return PrefetchingFile.over(Announced(self._data(path), self.told))
 
 

@@ -55,7 +55,7 @@ class CountedReads(LocalStore):
         super().__init__(root)
         self.read_bytes = 0
 
-    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_size_verified: bool = False) -> pa.NativeFile:
         counter, file = self, open(self._locate(path), "rb")  # noqa: SIM115
 
         class Counted:

@@ -110,10 +110,10 @@ def test_file_that_cannot_be_looked_at_is_not_taken_for_missing(path: str) -> No
     make(path)
 
     class Blind(LocalStore):
-        def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> Any:
+        def open_input(self, path: str, size_bytes: int | None = None, *, is_size_verified: bool = False) -> Any:
             if path.endswith(".parquet"):
                 raise PermissionError(13, "Permission denied", path)
-            return super().open_input(path, size_bytes, is_sure=is_sure)
+            return super().open_input(path, size_bytes, is_size_verified=is_size_verified)
 
     faults = fsck(Blind(path), dry_run=False, allow_data_loss=True).to_pylist()
     assert [row["can_repair"] for row in faults] == [False] * 3
@@ -484,8 +484,8 @@ def test_storage_that_fails_is_not_taken_for_damage(path: str) -> None:
     files = make_wide(path, 2)
 
     class Failing(LocalStore):
-        def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> Any:
-            source = super().open_input(path, size_bytes, is_sure=is_sure)
+        def open_input(self, path: str, size_bytes: int | None = None, *, is_size_verified: bool = False) -> Any:
+            source = super().open_input(path, size_bytes, is_size_verified=is_size_verified)
             return pa.PythonFile(FailingFile(source), mode="r") if path == files[1].name else source
 
     class FailingFile:

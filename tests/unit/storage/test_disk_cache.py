@@ -22,9 +22,9 @@ MANY = 1 << 40
 @pytest.mark.parametrize("content", [b"", b"x", bytes(100), b"long" * 100_000], ids=["empty", "short", "zeros", "long"])
 def test_an_entry_is_read_as_it_was_put(tmp_path: Path, content: bytes) -> None:
     cache = DiskCache(tmp_path, MANY)
-    assert cache.read(NAME) is None and cache.mapped(NAME) is None
+    assert cache.read(NAME) is None and cache.read_mapped(NAME) is None
     assert cache.put(NAME, content)
-    mapped = cache.mapped(NAME)
+    mapped = cache.read_mapped(NAME)
     assert cache.read(NAME) == content
     assert mapped is not None and mapped.to_pybytes() == content
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
@@ -53,7 +53,7 @@ def test_a_damaged_entry_is_none_and_is_replaced(tmp_path: Path, damage: str, ca
     cache = DiskCache(tmp_path, MANY)
     cache.put(NAME, b"content of the entry")
     (tmp_path / NAME).write_bytes(DAMAGES[damage]((tmp_path / NAME).read_bytes()))
-    assert cache.read(NAME) is None and cache.mapped(NAME) is None
+    assert cache.read(NAME) is None and cache.read_mapped(NAME) is None
     assert "is damaged" in caplog.text
     assert cache.put(NAME, b"new") and cache.read(NAME) == b"new"
 
@@ -62,7 +62,7 @@ def test_an_entry_under_another_name_is_none(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path, MANY)
     cache.put(entry_name(b"something else", "object"), b"of something else")
     next(tmp_path.iterdir()).rename(tmp_path / NAME)
-    assert cache.read(NAME) is None and cache.mapped(NAME) is None
+    assert cache.read(NAME) is None and cache.read_mapped(NAME) is None
 
 
 @pytest.mark.parametrize("odd", ["link", "fifo", "device"])
@@ -79,7 +79,7 @@ def test_non_file_at_an_entry_reads_as_none_and_is_not_followed(tmp_path: Path, 
             os.mkfifo(cache.directory / NAME)
         case "device":
             (cache.directory / NAME).symlink_to("/dev/zero")
-    assert cache.read(NAME) is None and cache.mapped(NAME) is None
+    assert cache.read(NAME) is None and cache.read_mapped(NAME) is None
     cache.trim()
     assert outside.stat().st_mtime == 1 and outside.read_bytes()[:7] == b"content"
     assert DiskCache(cache.directory, MANY).put(NAME, b"new") and cache.read(NAME) == b"new"
@@ -98,7 +98,7 @@ def test_a_directory_in_the_place_of_an_entry_is_none_and_stays(tmp_path: Path) 
     cache = DiskCache(tmp_path, MANY)
     (tmp_path / NAME).mkdir()
     (tmp_path / NAME / "of somebody").write_bytes(b"x")
-    assert cache.read(NAME) is None and cache.mapped(NAME) is None
+    assert cache.read(NAME) is None and cache.read_mapped(NAME) is None
     assert not cache.put(NAME, b"new")
     assert [path.name for path in tmp_path.rglob("*")] == [NAME, "of somebody"]
 
@@ -119,7 +119,7 @@ def test_non_file_entry_reads_as_none_and_trim_reaches_others(tmp_path: Path, pl
     (tmp_path / other).write_bytes(b"x")
     PLACES[place](tmp_path / NAME)
     PLACES[place](tmp_path / "1-0123456789abcdef.new")
-    assert cache.read(NAME) is None and cache.mapped(NAME) is None
+    assert cache.read(NAME) is None and cache.read_mapped(NAME) is None
     cache.trim()
     assert not (tmp_path / other).exists()
 
@@ -165,7 +165,7 @@ def test_a_directory_that_may_only_be_read_serves_what_it_has(tmp_path: Path, mo
     cache.put(NAME, b"content")
     monkeypatch.setattr(os, "utime", refuse(errno.EROFS))
     assert cache.read(NAME) == b"content"
-    assert cache.mapped(NAME) is not None
+    assert cache.read_mapped(NAME) is not None
 
 
 def test_a_directory_that_is_gone_is_an_empty_cache(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from delta_py import DeltaTable, write_delta
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.object_stores.open_store import open_store
 from delta_py.object_stores.remote import RemoteStore
-from delta_py.storage.addresses import Address, address_of, canonical, in_reach, is_same_place, is_within
+from delta_py.storage.addresses import Address, address_of, can_reach, canonical, is_same_place, is_within
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store_options import OPTION_NAMES, StorageOptions
 
@@ -147,7 +147,7 @@ def test_local_table_is_as_it_was(tmp_path_factory: pytest.TempPathFactory) -> N
     ],
 )
 def test_other_table_is_in_reach_if_it_shares_the_server(root: str, other: str, is_in_reach: bool) -> None:
-    assert in_reach(root, other) is is_in_reach
+    assert can_reach(root, other) is is_in_reach
 
 
 @pytest.mark.parametrize(

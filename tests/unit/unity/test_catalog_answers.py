@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from delta_py.unity.catalog_answers import catalog_table, covering, vended_credentials
+from delta_py.unity.catalog_answers import catalog_table, credential_for, vended_credentials
 from delta_py.unity.catalog_errors import CatalogAnswerError
 
 TABLE: dict[str, Any] = {
@@ -66,13 +66,13 @@ def credentials(*prefixes: str, **config: Any) -> dict[str, Any]:
 
 def test_credential_with_the_longest_prefix_is_used() -> None:
     answer = credentials("s3://b", "s3://b/x/", "s3://b/x/table-of-another", "s3://b/x/t")
-    assert covering(vended_credentials(answer, "t"), "s3://b/x/t/", "t").prefix == "s3://b/x/t"
-    assert covering(vended_credentials(answer, "t"), "s3://b/x/table", "t").prefix == "s3://b/x/"
+    assert credential_for(vended_credentials(answer, "t"), "s3://b/x/t/", "t").prefix == "s3://b/x/t"
+    assert credential_for(vended_credentials(answer, "t"), "s3://b/x/table", "t").prefix == "s3://b/x/"
 
 
 def test_credential_for_another_place_is_not_used() -> None:
     with pytest.raises(CatalogAnswerError, match="none for s3://b/x/t"):
-        covering(vended_credentials(credentials("s3://b/x/tt", "s3://c"), "t"), "s3://b/x/t", "t")
+        credential_for(vended_credentials(credentials("s3://b/x/tt", "s3://c"), "t"), "s3://b/x/t", "t")
 
 
 def test_credentials_become_storage_options_by_known_names() -> None:

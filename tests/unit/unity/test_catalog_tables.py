@@ -63,7 +63,7 @@ def published(path: Path) -> list[str]:
 @pytest.fixture
 def unpublished(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody publishes commits in the background."""
-    monkeypatch.setattr(publication, "later", lambda store: None)
+    monkeypatch.setattr(publication, "publish_later", lambda store: None)
 
 
 # ---------------------------------------------------------------- reading

@@ -258,7 +258,7 @@ def test_open_file_is_read_with_renewed_credentials(server: UnityCatalogServer, 
     clock = Clock()
     vend(server, "first", clock.now_ms + 60 * MINUTE)
     store = VendedStore(LOCATION, StorageOptions.of({}), access(server, clock))
-    with store.open_input("file", 100_000_000, is_sure=True) as file:
+    with store.open_input("file", 100_000_000, is_size_verified=True) as file:
         file.read(10)
         vend(server, "second", clock.now_ms + 200 * MINUTE)
         clock.now_ms += 100 * MINUTE

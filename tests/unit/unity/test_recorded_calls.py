@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from delta_py.unity.catalog_answers import catalog_table, covering, vended_credentials
+from delta_py.unity.catalog_answers import catalog_table, credential_for, vended_credentials
 from tests.support.servers import unity_catalog
 from tests.support.servers.unity_catalog import Catalog, CatalogTable, UnityCatalogServer
 
@@ -102,5 +102,5 @@ def test_client_understands_recorded_credentials() -> None:
     answers = [call["answer"] for call in TABLE_CALLS if call["path"].endswith("/credentials?operation=READ_WRITE")]
     assert answers
     for answer in answers:
-        credential = covering(vended_credentials(answer, "t"), answer["storage-credentials"][0]["prefix"], "t")
+        credential = credential_for(vended_credentials(answer, "t"), answer["storage-credentials"][0]["prefix"], "t")
         assert (credential.options, credential.expires_ms) == ({}, None)

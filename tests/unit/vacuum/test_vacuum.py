@@ -347,7 +347,7 @@ def test_restore_that_was_committed_meanwhile_keeps_its_files(path: str) -> None
     assert look.drop_needed_now(removable).num_rows == 1
     restore(LocalStore(path), version=0)
     assert look.drop_needed_now(removable).num_rows == 0
-    started = look.log_start(removable)
+    started = look.commit_start(removable)
     assert started == 3, "after the RESTORE"
     assert look.drop_needed_now(removable, started).num_rows == 0
 

@@ -13,7 +13,7 @@ import pytest
 from delta_py import DeltaTable
 from delta_py.errors import InvalidOptionError
 from delta_py.log.last_vacuum import read_last_vacuum
-from delta_py.storage.addresses import below
+from delta_py.storage.addresses import root_pattern
 from delta_py.storage.local import LocalStore
 from delta_py.vacuum.vacuum import REMOVED, UNKNOWN, Vacuum, VacuumKind, VacuumRequest, vacuum
 from tests.unit.vacuum.test_vacuum import WEEK, append, files_of, ids, in_hours, on_disk
@@ -141,4 +141,4 @@ def test_lite_has_none(path: str) -> None:
 )
 def test_paths_below_a_root(root: str, inside: list[str], outside: list[str]) -> None:
     paths = pa.array(inside + outside)
-    assert pc.replace_substring_regex(paths, below(root), "").to_pylist() == ["x"] * len(inside) + outside
+    assert pc.replace_substring_regex(paths, root_pattern(root), "").to_pylist() == ["x"] * len(inside) + outside

@@ -109,7 +109,7 @@ def test_vacuum_sees_a_reader_that_starts_before_its_deletion(path: str, kind: V
     removable = look.find()
     assert removable.num_rows == 1
     with DeltaTable(path, version=0).lease():
-        assert look.drop_needed_now(removable, look.log_start(removable)).num_rows == 0
+        assert look.drop_needed_now(removable, look.commit_start(removable)).num_rows == 0
         look.record_progress()
     assert read_last_vacuum(LocalStore(path)) == 0
 

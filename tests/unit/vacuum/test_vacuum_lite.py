@@ -197,7 +197,7 @@ def test_restore_that_was_committed_meanwhile_keeps_its_files(path: str) -> None
     removable = look.find()
     assert removable.num_rows == 1
     restore(LocalStore(path), version=0)
-    assert look.drop_needed_now(removable, look.log_start(removable)).num_rows == 0
+    assert look.drop_needed_now(removable, look.commit_start(removable)).num_rows == 0
 
 
 @pytest.mark.parametrize("spelling", ["file:{root}/{name}", "{root}/{name}", "./{name}", "x/../{name}"])
