@@ -50,7 +50,7 @@ from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import added, removed
+from delta_py.write.rewrite import add_action_of, remove_action_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def shallow_clone(
     """
     old_table = table_in_place(source.table_root, target, replace_table=replace_table)
     files = plan_scan(source, None, None, ScanOptions(keep_all=True)).scan_files()
-    return clone_files(CloneSource.of_table(source), map(added, files), target, old_table, properties or {})
+    return clone_files(CloneSource.of_table(source), map(add_action_of, files), target, old_table, properties or {})
 
 
 def clone_files(
@@ -204,7 +204,7 @@ def put_files(
     ]
     readded = {file.key: replace(file, data_change=False) for file in (*other_ids, *overwritten)}
     now_ms = time.time_ns() // 1_000_000
-    removes = tuple(removed(file, now_ms=now_ms) for file in removed_files)
+    removes = tuple(remove_action_of(file, now_ms=now_ms) for file in removed_files)
     transaction.add(WrittenFiles(adds=(*added_files, *readded.values()), removes=removes))
     return added_files, removed_files
 

@@ -21,7 +21,15 @@ from delta_py.scan.partition_set import PartitionSet
 from delta_py.scan.planning import ScanOptions
 from delta_py.scan.scan_state import ScanFile
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import RemovedRows, Rewrite, matched_rows, remove_rows, removed, row_count_of, row_index_columns
+from delta_py.write.rewrite import (
+    RemovedRows,
+    Rewrite,
+    matched_rows,
+    remove_action_of,
+    remove_rows,
+    row_count_of,
+    row_index_columns,
+)
 
 
 class Overwrites(Enum):
@@ -98,7 +106,7 @@ def _removes_of_written_partitions(transaction: Transaction, state: WriteState, 
 def _removes_of(files: Iterable[ScanFile], state: WriteState) -> WrittenFiles:
     """The removes of whole files."""
     now_ms = time.time_ns() // 1_000_000
-    return WrittenFiles(removes=tuple(removed(file, now_ms=now_ms, data_change=state.data_change) for file in files))
+    return WrittenFiles(removes=tuple(remove_action_of(file, now_ms=now_ms, data_change=state.data_change) for file in files))
 
 
 def _matching_rows(transaction: Transaction, state: WriteState) -> RemovedRows:
@@ -110,7 +118,7 @@ def _matching_rows(transaction: Transaction, state: WriteState) -> RemovedRows:
     scan = transaction.only_deleted_rows_matter().scan(predicate, row_index_columns(), options)
     if scan.state.predicate is None:  # pruning has shown that all rows of the remaining files match
         files = list(scan.scan_files())
-        removes = tuple(removed(file, data_change=state.data_change) for file in files)
+        removes = tuple(remove_action_of(file, data_change=state.data_change) for file in files)
         return RemovedRows(WrittenFiles(removes=removes), deleted=row_count_of(files) or 0)
     matches = (matched_rows(file, scan.state) for file in scan.scan_files())
     return remove_rows((file for file in matches if file is not None), Rewrite.of(config, state))

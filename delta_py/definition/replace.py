@@ -40,7 +40,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.column_rules import GENERATION
 from delta_py.types.schema import StructField, StructType, map_fields, schema_to_json
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import removed
+from delta_py.write.rewrite import remove_action_of
 
 OPERATIONS = {
     "create": "CREATE TABLE",
@@ -180,7 +180,7 @@ def replace_table(snapshot: Snapshot, definition: TableDefinition, operation: st
     transaction = replacement.begin(snapshot)
     now_ms = time.time_ns() // 1_000_000
     scan = transaction.scan(None, options=ScanOptions(keep_all=True))
-    transaction.add(WrittenFiles(removes=tuple(removed(file, now_ms=now_ms) for file in scan.scan_files())))
+    transaction.add(WrittenFiles(removes=tuple(remove_action_of(file, now_ms=now_ms) for file in scan.scan_files())))
     return transaction.commit(operation, create_parameters(definition))
 
 

@@ -26,7 +26,7 @@ from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import added
+from delta_py.write.rewrite import add_action_of
 
 FileKey: TypeAlias = tuple[str, str | None]
 """AddFile.key."""
@@ -124,13 +124,13 @@ def _adds_of_some_files(snapshot: Snapshot, *, with_ids: bool) -> tuple[AddFile,
     """Adds for some files that have ids, or that have none: at most _FILES_A_COMMIT."""
     scan = plan_scan(snapshot, None, None, ScanOptions(keep_all=True))
     files = (file for file in scan.scan_files() if (file.base_row_id is not None) is with_ids)
-    return tuple(added(file, data_change=False) for file in islice(files, _FILES_A_COMMIT))
+    return tuple(add_action_of(file, data_change=False) for file in islice(files, _FILES_A_COMMIT))
 
 
 def _check_row_counts(snapshot: Snapshot) -> None:
     """Raise UnsupportedOperationError if a file that needs ids has no row count: a file takes as many ids as it has rows."""
     scan = plan_scan(snapshot, None, None, ScanOptions(keep_all=True))
-    uncounted = sum(num_records(added(file)) is None for file in scan.scan_files() if file.base_row_id is None)
+    uncounted = sum(num_records(add_action_of(file)) is None for file in scan.scan_files() if file.base_row_id is None)
     if uncounted:
         raise UnsupportedOperationError(
             f"The rows of the table at {snapshot.table_root} cannot be given ids: the statistics of {uncounted} files do not say "

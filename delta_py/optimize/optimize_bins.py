@@ -45,7 +45,7 @@ from delta_py.types.schema import TIMESTAMP
 from delta_py.write.arranging import Arrangement, SampledBin
 from delta_py.write.data_files import WrittenFiles, delete_files
 from delta_py.write.file_compaction import for_compaction, positions_of_new_deletions
-from delta_py.write.rewrite import Rewrite, removed, row_count_of, with_vector
+from delta_py.write.rewrite import Rewrite, remove_action_of, row_count_of, with_vector
 from delta_py.write.task_changes import vector_file_id
 
 DEFAULT_TARGET_BYTES = 1 << 30
@@ -303,7 +303,7 @@ class Compaction:
         deleted_rows = positions_of_new_deletions(store, old_files, live)
         if deleted_rows is None:  # another writer has restored rows, which the new file does not have
             return None
-        removes = tuple(removed(file, data_change=False) for file in live)
+        removes = tuple(remove_action_of(file, data_change=False) for file in live)
         if len(deleted_rows) >= written.row_count:  # no row remains, so there is no new file to commit
             return replace(written, adds=(), removes=removes, new_paths=(), row_count=0, size_bytes=0)
         (add,) = adds  # rows are left, and a bin becomes one file

@@ -42,7 +42,7 @@ from delta_py.types.names import joined_name
 from delta_py.types.schema import ArrayType, GeospatialType, MapType, Path, StructType, find_named, type_name
 from delta_py.write.arranging import Arrangement, SampledBin
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import removed, wrong_row_count
+from delta_py.write.rewrite import remove_action_of, wrong_row_count
 
 _Z_ORDER_TAG = "ZORDER_BY"
 _CUBE_ID, _CUBE_COLUMNS, _CUBE_CURVE = "ZCUBE_ID", "ZCUBE_ZORDER_BY", "ZCUBE_ZORDER_CURVE"
@@ -108,7 +108,7 @@ class Ordering(Compaction):
         ]
         with share(1 - _SAMPLING_SHARE):
             written = self._with_old_instants(bins, writers.arrange(arrangement, bins, orders))
-        removes = [WrittenFiles(removes=tuple(removed(file, data_change=False) for file in files)) for files in bins]
+        removes = [WrittenFiles(removes=tuple(remove_action_of(file, data_change=False) for file in files)) for files in bins]
         return [WrittenFiles.of_all(parts) for parts in zip(written, removes, strict=True)]
 
     def _file_count(self, files: Bin) -> int:

@@ -40,7 +40,8 @@ class Side:
         return StructType(tuple(replace(f, name=self.prefix + f.name) for f in self.schema.fields))
 
     def without_alias(self, path: Path) -> Path | None:
-        """The path of a column without the alias; None if the path does not begin with the alias."""
+        """The path of one of this side's columns without the alias; None if the path does not begin with the alias, or if the
+        side has no such column."""
         if self.alias is None or len(path) < 2 or path[0].lower() != self.alias.lower():
             return None
         return path[1:] if _has_path(self.schema, path[1:]) else None
@@ -59,7 +60,8 @@ def _has_path(schema: StructType, path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Scope:
-    """The sides whose columns may be named. where: the name of the SQL text in errors."""
+    """What the names in SQL text of a command may mean. sides: the table, and a MERGE's source, if their columns may be named.
+    clock: the time that functions such as current_timestamp return. where: how errors call the SQL text."""
 
     sides: tuple[Side, ...]
     clock: Clock

@@ -42,7 +42,7 @@ from delta_py.types.schema import Path, StructField, StructType, map_fields, to_
 @dataclass(frozen=True, slots=True)
 class NothingToDo:
     """No plan is needed: the mode is ignore and the table exists, or the table has recorded the request's transaction. version:
-    the newest one.
+    the table's newest version.
     """
 
     version: int
@@ -60,7 +60,7 @@ class CreatePlan:
     definition: TableDefinition
 
     def begin(self, store: ObjectStore, snapshot: Snapshot | None) -> Transaction:
-        """A transaction that gives the table its definition. snapshot: has no effect, because no version precedes the commit."""
+        """A transaction that gives the table its definition. snapshot: always None, because the table does not exist yet."""
         transaction = Transaction(None, store=store, isolation=self.request.isolation)
         transaction.set_protocol(self.definition.protocol).set_metadata(self.definition.metadata)
         for domain in self.definition.domains:
@@ -88,7 +88,8 @@ class ReplacePlan:
     table_id: str
 
     def begin(self, store: ObjectStore, snapshot: Snapshot | None) -> Transaction:
-        """As Replacement.begin. snapshot: the planned one; if it is None, it is loaded again. Raises as ChangePlan.begin."""
+        """As Replacement.begin. snapshot: the version on which the write was planned; if it is None, it is loaded again. Raises
+        as ChangePlan.begin."""
         return self.replacement.begin(snapshot or _load_planned_version(store, self.state, self.table_id), self.request.isolation)
 
     @property
@@ -99,8 +100,8 @@ class ReplacePlan:
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
-    """The commit adds rows to an existing table. changes: of its definition, for example new columns. overwrites: the rows that
-    the write replaces. table_id: of the table.
+    """The commit adds rows to an existing table. changes: how it changes the table's definition, for example new columns.
+    overwrites: which rows the write replaces. table_id: the table's id, to detect that another table has taken its place.
     """
 
     request: WriteRequest
@@ -114,8 +115,9 @@ class ChangePlan:
         return not self.changes.is_empty
 
     def begin(self, store: ObjectStore, snapshot: Snapshot | None) -> Transaction:
-        """A transaction with the changes of the definition. snapshot: the planned one; if it is None, it is loaded again. Raises
-        SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) if the version now belongs to another table.
+        """A transaction with the changes of the definition. snapshot: the version on which the write was planned; if it is None,
+        it is loaded again. Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) if the version now belongs to another
+        table.
         """
         snapshot = snapshot or _load_planned_version(store, self.state, self.table_id)
         transaction = Transaction(snapshot, isolation=self.request.isolation)
@@ -129,11 +131,11 @@ class ChangePlan:
 
 
 WritePlan: TypeAlias = CreatePlan | ReplacePlan | ChangePlan
-"""A planned write. Small and picklable. state: for the tasks."""
+"""A planned write. Small and picklable. request: the caller's. state: the tasks write files by it."""
 
 
 def _history_of_as_select(request: WriteRequest, definition: TableDefinition) -> tuple[str, Mapping[str, Any]]:
-    """The operation and its parameters in the history, for a write that CREATE or REPLACE TABLE ... AS SELECT makes."""
+    """The operation and its parameters in the history, for CREATE or REPLACE TABLE ... AS SELECT."""
     assert request.as_select is not None, "other writes never replace a definition"
     return f"{OPERATIONS[request.as_select]} AS SELECT", create_parameters(definition)
 
@@ -209,6 +211,7 @@ def _is_recorded(snapshot: Snapshot, request: WriteRequest) -> bool:
 
 def _plan_create(store: ObjectStore, data_schema: StructType, request: WriteRequest) -> CreatePlan:
     """The plan of a write that creates the table."""
+    # A caller may name the columns of the new table; otherwise it gets those of the rows.
     definition = _definition(request.columns or data_schema, request)
     state = write_state(definition.config, store, read_version=-1)
     return CreatePlan(request, _with_request_options(state, request, definition.domains), definition)
@@ -222,7 +225,7 @@ def _plan_replacement(snapshot: Snapshot, data_schema: StructType, request: Writ
 
 
 def _definition(data_schema: StructType, request: WriteRequest) -> TableDefinition:
-    """The definition of a new or replaced table that the request describes."""
+    """The definition that the request describes, for a table that the write creates or replaces."""
     return define_table(
         data_schema,
         partition_by=request.partition_by or (),
@@ -235,8 +238,8 @@ def _definition(data_schema: StructType, request: WriteRequest) -> TableDefiniti
 
 
 def _with_request_options(state: WriteState, request: WriteRequest, domains: Iterable[DomainMetadata]) -> WriteState:
-    """The state with the request's options in place of the table's settings. domains: of the table's clustering; its columns get
-    statistics, wherever they stand in the schema.
+    """The state with the request's options in place of the table's settings. domains: metadata domains of the table, which may
+    name clustering columns; these get statistics, wherever they stand in the schema.
     """
     clustering = [path for domain in domains if not domain.removed for path in clustering_leaves(state.schema, domain)]
     return replace(
@@ -251,7 +254,7 @@ def _with_request_options(state: WriteState, request: WriteRequest, domains: Ite
 
 
 def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteRequest) -> ChangePlan:
-    """As plan_on_snapshot, for a write that does not replace the definition of an existing table."""
+    """As plan_on_snapshot, for a write to an existing table that keeps its definition, or only adds to it."""
     if not data_schema.fields:
         raise SchemaMismatchError(
             "The data has no columns. Its rows would be all null, and an overwrite would only delete. Nothing was written.",
@@ -342,7 +345,8 @@ def _check_clustering(
 
 
 def _spellings(paths: Sequence[Path]) -> tuple[list[str], ...]:
-    """The names of columns in lower case: dotted, and with backticks if a name contains a dot."""
+    """The two texts by which a user may name the columns, in lower case: the parts of each path joined by dots, and the same with
+    backticks around a part that contains a dot."""
     return [".".join(path).lower() for path in paths], [joined_name(path).lower() for path in paths]
 
 

@@ -24,7 +24,7 @@ from delta_py.row_rules.write_state import rearranging
 from delta_py.scan.scan_state import ScanFile
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles, delete_files, write_unchanged
-from delta_py.write.rewrite import Rewrite, live_batches, removed, wrong_row_count
+from delta_py.write.rewrite import Rewrite, live_batches, remove_action_of, wrong_row_count
 
 
 def compact(
@@ -43,7 +43,7 @@ def compact(
     if mismatch is not None:
         delete_files(rewrite.state.store, written.new_paths)
         raise mismatch
-    removes = tuple(removed(file, data_change=rewrite.state.data_change) for file in files)
+    removes = tuple(remove_action_of(file, data_change=rewrite.state.data_change) for file in files)
     return WrittenFiles.of_all([written, WrittenFiles(removes=removes)])
 
 

@@ -166,7 +166,7 @@ def _with_row_ids(batches: Iterator[pa.RecordBatch], rewrite: Rewrite) -> Iterat
     return batches if rewrite.row_ids is None else map(rewrite.row_ids.convert_scanned, batches)
 
 
-def removed(file: ScanFile, *, now_ms: int | None = None, data_change: bool = True) -> RemoveFile:
+def remove_action_of(file: ScanFile, *, now_ms: int | None = None, data_change: bool = True) -> RemoveFile:
     """The action that removes the whole file from the table. now_ms: since 1970, the deletion time.
     Protocol: Add File and Remove File.
     """
@@ -287,7 +287,7 @@ class _RowRemover:
         if self._image_writers:
             self._write_images(file, rows.deleted, "delete")
             self._write_images(file, rows.updated, "update_preimage")
-        remove = removed(file, data_change=self._rewrite.state.data_change)
+        remove = remove_action_of(file, data_change=self._rewrite.state.data_change)
         had_vector = int(file.deletion_vector is not None)
         counts = {"deleted": len(rows.deleted), "updated": len(rows.updated)}
         if rows.remaining_count == 0:
@@ -329,7 +329,7 @@ class _RowRemover:
         self._store.put_if_absent(path, data)
         data_change = self._rewrite.state.data_change
         adds = (
-            with_vector(added(file, data_change=data_change), vector, rows.row_count)
+            with_vector(add_action_of(file, data_change=data_change), vector, rows.row_count)
             for (file, rows), vector in zip(waiting, vectors, strict=True)
         )
         self.parts.append(RemovedRows(WrittenFiles(adds=tuple(adds))))
@@ -416,7 +416,7 @@ def _read_union(store: ObjectStore, sets: tuple[DeletionVectorDescriptor, ...]) 
     return positions
 
 
-def added(file: ScanFile, *, data_change: bool = True) -> AddFile:
+def add_action_of(file: ScanFile, *, data_change: bool = True) -> AddFile:
     """The action that adds a file of a plan again, unchanged, with everything that the log says about it (keep_all).
     Protocol: Add File and Remove File.
     """
