@@ -60,7 +60,8 @@ class _Wkb(pa.ExtensionType):  # type: ignore[misc]
 
 
 def parquet_type(kind: GeospatialType) -> pa.ExtensionType:
-    """The Arrow type with which pyarrow marks a column correctly, if can_mark."""
+    """The Arrow type with which pyarrow writes the column under Parquet's type GEOMETRY or GEOGRAPHY. Only for a type for which
+    can_mark is true."""
     metadata: dict[str, str] = {} if kind.crs == DEFAULT_CRS else {"crs": kind.crs}
     if kind.algorithm is not None:
         metadata["edges"] = kind.algorithm
@@ -69,7 +70,8 @@ def parquet_type(kind: GeospatialType) -> pa.ExtensionType:
 
 @lru_cache(maxsize=256)
 def can_mark(kind: GeospatialType) -> bool:
-    """Whether this pyarrow writes the logical type of the column, with its CRS and algorithm."""
+    """Whether this pyarrow writes Parquet's type GEOMETRY or GEOGRAPHY with the column's CRS and algorithm. Tries it with an
+    empty file in memory."""
     if kind.crs == ANY_CRS:
         return False
     field, sink = pa.field("shape", parquet_type(kind)), pa.BufferOutputStream()

@@ -43,7 +43,7 @@ def check_not_null(array: pa.Array, data_type: DataType, nullable: bool, name: s
 
 
 def _without_allowed_nulls(elements: pa.Array, contains_null: bool) -> pa.Array:
-    """The elements without nulls, if nulls are allowed; otherwise all, so that the caller reports a null."""
+    """The elements to check: if nulls are allowed, the others; if not, all, so that check_not_null reports a null."""
     return elements.drop_null() if contains_null and elements.null_count else elements
 
 

@@ -33,7 +33,7 @@ from delta_py.parquet.values.buffers import fixed_values
 from delta_py.parquet.values.conform_values import CannotRead, floor_nanoseconds
 from delta_py.parquet.values.variant import variant_converter
 from delta_py.row_rules.geospatial import extension_crs, shape_converter
-from delta_py.row_rules.plain_layout import with_near_values
+from delta_py.row_rules.plain_layout import with_small_offsets
 from delta_py.types.column_rules import DEFAULT
 from delta_py.types.nested_arrays import Converter, struct_children, with_elements, with_entries
 from delta_py.types.schema import (
@@ -109,7 +109,8 @@ def converter(source: pa.DataType, target: DataType, name: str, times: TimeRules
 
 
 def _simple_converter(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
-    """The conversion of values that are not nested: without loss to the source's type in Delta, and then cast to the target."""
+    """The conversion of values that are not nested, in two steps: without loss to the Delta type that holds the source's values,
+    and then by CAST to the target. None if there is nothing to convert."""
     source_type = _type_of(source, target)
     if source_type is None or not may_assign(source_type, target):
         raise _type_mismatch(source, target, name)
@@ -140,7 +141,7 @@ def _exact_converter(source: pa.DataType, source_type: pa.DataType, target: Data
 
     def convert(array: pa.Array) -> pa.Array:
         try:
-            return with_near_values(array).cast(source_type)
+            return with_small_offsets(array).cast(source_type)
         except pa.ArrowInvalid as error:
             raise _does_not_fit(
                 name, target, f"A value of type {source} is not one that the column can hold: {error}."
@@ -164,7 +165,7 @@ def _nanosecond_converter(microsecond_type: pa.DataType, target: DataType, name:
 
 
 def _cast_converter(source_type: DataType, target: DataType, name: str, times: TimeRules) -> Converter:
-    """The conversion by CAST, with the errors of a write."""
+    """The conversion by Spark's CAST. A failed cast raises the errors of a write, which name the column."""
     schema = StructType((StructField(_OPERAND, source_type),))
     try:
         expression = resolve(Cast(Column((_OPERAND,)), target), schema, times.time_zone).expression
@@ -250,7 +251,7 @@ def _struct_converter(source: pa.DataType, target: StructType, name: str, times:
         converter(pa.null() if place is None else source.field(place).type, f.data_type, f"{name}.{f.name}", times)
         for f, place in zip(target.fields, places, strict=True)
     ]
-    # A struct without fields: StructArray.from_arrays could not know how many rows there are.
+    # StructArray.from_arrays takes the number of rows from the fields, so it cannot make a struct without fields.
     if not fields:
         return lambda array: array
 

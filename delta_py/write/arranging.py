@@ -21,7 +21,7 @@ from delta_py.layout.row_order import RowOrder, column_at
 from delta_py.parquet.file_reader import read_files
 from delta_py.prefetch import prefetch
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.write_state import rearranging
+from delta_py.row_rules.write_state import for_rearranged_rows
 from delta_py.scan.packing import equal_runs
 from delta_py.scan.planning import ScanOptions, make_state
 from delta_py.scan.scan_state import ScanFile, ScanState
@@ -56,7 +56,7 @@ class Arrangement:
     def of(cls, config: TableConfig, rewrite: Rewrite, paths: Sequence[Path], target_bytes: int) -> Arrangement:
         """How tasks write rows in the order of some columns. paths: of columns that are not partition columns, as the schema
         spells them. rewrite: for rows that are only moved."""
-        state = rearranging(rewrite.state, target_file_bytes=int(target_bytes * _FILE_SIZE_TOLERANCE))
+        state = for_rearranged_rows(rewrite.state, target_file_bytes=int(target_bytes * _FILE_SIZE_TOLERANCE))
         options = ScanOptions(timezone=state.time_zone)
         columns = make_state(config, state.store, _select_paths(config.schema, paths), None, options)
         return cls(replace(rewrite, state=state), tuple(paths), columns)

@@ -29,7 +29,7 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from delta_py.protocol.identity_columns import identity_columns
 from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, data_file_name, partition_directory
-from delta_py.row_rules.conform import ConformedBatch, Conformer, unchanged
+from delta_py.row_rules.conform import ConformedBatch, Conformer, as_conformed
 from delta_py.row_rules.identity_numbers import IdentityValues
 from delta_py.row_rules.write_state import WriteState
 from delta_py.scan.file_groups import CHANGE_TYPE
@@ -137,7 +137,7 @@ def unchanged_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[ConformedBa
     """Rows of the table itself, which satisfy its rules, in pieces small enough to hold."""
     for batch in batches:
         for piece in _slices(batch):
-            yield unchanged(piece)
+            yield as_conformed(piece)
 
 
 class TaskConformer:

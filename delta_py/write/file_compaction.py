@@ -20,7 +20,7 @@ from pyroaring import BitMap64
 from delta_py.parquet.row_counts import stored_row_count
 from delta_py.prefetch import prefetch
 from delta_py.protocol.deletion_vectors import from_row_indexes, read_deletion_vector, row_indexes
-from delta_py.row_rules.write_state import rearranging
+from delta_py.row_rules.write_state import for_rearranged_rows
 from delta_py.scan.scan_state import ScanFile
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles, delete_files, write_unchanged
@@ -90,4 +90,4 @@ def _positions_in_file(rows: BitMap64, row_count: int) -> np.ndarray[tuple[int],
 
 def for_compaction(rewrite: Rewrite) -> Rewrite:
     """The same rewrite for rows that are only rearranged, with one file for each bin: no file reaches the target size."""
-    return replace(rewrite, state=rearranging(rewrite.state, target_file_bytes=2**62))
+    return replace(rewrite, state=for_rearranged_rows(rewrite.state, target_file_bytes=2**62))
