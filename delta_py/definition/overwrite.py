@@ -24,7 +24,7 @@ from delta_py.write.data_files import WrittenFiles
 from delta_py.write.rewrite import (
     RemovedRows,
     Rewrite,
-    matched_rows,
+    find_matching_rows,
     remove_action_of,
     remove_rows,
     row_count_of,
@@ -120,7 +120,7 @@ def _matching_rows(transaction: Transaction, state: WriteState) -> RemovedRows:
         files = list(scan.scan_files())
         removes = tuple(remove_action_of(file, data_change=state.data_change) for file in files)
         return RemovedRows(WrittenFiles(removes=removes), deleted=row_count_of(files) or 0)
-    matches = (matched_rows(file, scan.state) for file in scan.scan_files())
+    matches = (find_matching_rows(file, scan.state) for file in scan.scan_files())
     return remove_rows((file for file in matches if file is not None), Rewrite.of(config, state))
 
 

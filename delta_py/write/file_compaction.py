@@ -32,9 +32,9 @@ def compact(
 ) -> WrittenFiles:
     """Write the live rows of files of one partition to one file; to none if no row remains.
 
-    rewrite: of a table state whose target_file_bytes no file reaches. count_rows: called with the rows of each batch. Memory: two
-    batches and a row group. Raises RowCountMismatchError if the files do not have as many rows as their statistics say. Then the
-    new file is deleted.
+    rewrite: from for_compaction, so that no file reaches the target size and all rows go to one file. count_rows: called with the
+    row count of each batch, to report progress. Memory: two batches and a row group. Raises RowCountMismatchError if the files do
+    not have as many rows as their statistics say. Then the new file is deleted.
     """
     batches = prefetch(live_batches(files, rewrite))  # one core decodes, another encodes
     batches = batches if count_rows is None else report_row_counts(batches, count_rows)
@@ -66,7 +66,7 @@ def positions_of_new_deletions(store: ObjectStore, files: Sequence[ScanFile], li
         assert old_file.path == live_file.path
         deleted_rows, deleted_rows_now = _read_vector(store, old_file), _read_vector(store, live_file)
         if not deleted_rows <= deleted_rows_now:
-            return None
+            return None  # a row that the new file lacks is live again
         row_count = stored_row_count(store, old_file.path, old_file.size_bytes)
         skipped_rows = _positions_in_file(deleted_rows, row_count)
         new_deletions = _positions_in_file(deleted_rows_now - deleted_rows, row_count)
