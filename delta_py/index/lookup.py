@@ -1,7 +1,7 @@
 """Point lookups: the table's indexes tell which of the files that remain after pruning by statistics may hold a value.
 
     lookup = IndexLookup.of(snapshot, predicate)          # None if no index applies to the predicate
-    mask = lookup.keeps(files)                            # files: with path and size
+    mask = lookup.find_possible_matches(files)                            # files: with path and size
 
 A lookup uses conjuncts that compare an indexed column itself with constants of its kind: `=`, `<=>`, IN. A file is kept if it is
 a candidate (a segment has one of the hashes for it), or if no segment covers it: it is newer than the index, or has another size.
@@ -82,7 +82,7 @@ class IndexLookup:
         ]
         return cls(snapshot.store, tuple(lookups)) if lookups else None
 
-    def keeps(self, files: pa.Table) -> pa.ChunkedArray | pa.Array:
+    def find_possible_matches(self, files: pa.Table) -> pa.ChunkedArray | pa.Array:
         """True for each file that may hold rows for which the predicate is true."""
         mask = all_true(files.num_rows)
         if files.num_rows < 2:  # reading one file is as fast as a lookup

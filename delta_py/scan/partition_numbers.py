@@ -39,8 +39,8 @@ def partition_numbers(files: pa.Table, columns: Mapping[str, ScanColumn], timezo
 
 
 def _column_numbers(files: pa.Table, column: ScanColumn, timezone: str, *, has_bounds: bool) -> dict[str, int] | None:
-    """The entry of partition_numbers for one column; None if a file has an invalid value in it. has_bounds: with min and
-    max."""
+    """The entry of partition_numbers for one column; None if a file has an invalid value in it. has_bounds: whether the entry has
+    min and max."""
     texts_by_batch = [partition_texts(batch, column.physical.name).unique() for batch in files.to_batches()]
     texts = pa.chunked_array(texts_by_batch, pa.string()).unique()
     values = typed_partition_values(texts, column.logical, timezone)

@@ -55,7 +55,8 @@ class ScanColumn:
 class ScanState:
     """How to read any file of one scan.
 
-    store: of the table; it pickles as the table's location. table_id: from its metadata; None for files of no known table.
+    store: the table's store, which pickles as the table's location. table_id: from the table's metadata; None for files that
+    belong to no known table.
     columns: the output, in order. filter_columns: read for the predicate only, not part of the output.
     match_by_id: columns are found in Parquet by field id (column mapping mode `id`); by name otherwise.
     predicate: over logical paths of columns and filter_columns; row groups that cannot match are skipped.

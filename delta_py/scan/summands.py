@@ -42,7 +42,8 @@ class Numbers:
     bounds: _Bounds
 
     def scaled(self, scale: int) -> Numbers | None:
-        """The same numbers with more decimal places; None if they may not fit 64 bits. scale: the new one, not a smaller one."""
+        """The same numbers with more decimal places; None if they may not fit 64 bits. scale: the new number of places, at least
+        the present one."""
         factor = 10 ** (scale - self.scale)
         if factor == 1:
             return self
@@ -53,8 +54,8 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Summand:
-    """A tree, of one of three forms: a column, by its name; a constant, digits * 10^-scale; an operation (*, + or -) on left and
-    right. The fields of the other forms have their defaults."""
+    """The argument of a sum, as a tree. It has one of three forms: a column, by its name; a constant, digits * 10^-scale; an
+    operation (*, + or -) on left and right. The fields of the other forms have their defaults."""
 
     column: str | None = None
     digits: int = 0
