@@ -24,7 +24,8 @@ _FIELD_ID = b"PARQUET:field_id"
 
 
 class NarrowFiles(Purge):
-    """A file counts as narrow unless all of its columns are certain to have the table's types."""
+    """Selects the files that have a narrower type than the table in some column, for a rewrite. A file is also selected if its
+    types cannot be told for certain."""
 
     def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
         return pc.is_in(files["path"], self._chosen_by_footer(files, self._is_narrow))

@@ -82,7 +82,7 @@ def commit_removal(transaction: Transaction, snapshot: Snapshot) -> int:
 
 
 class _AllFiles(Compaction):
-    """Rewrites every file, whatever its size."""
+    """The compaction that rewrites every file, whatever its size. Compaction explains the methods that this class overrides."""
 
     @classmethod
     def for_new_config(cls, snapshot: Snapshot, new_config: TableConfig) -> Self:
@@ -111,7 +111,8 @@ class _AllFiles(Compaction):
 
 
 def _clustering_by_logical_names(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
-    """The domain with the clustering columns, by the columns' own names; empty if the table is not clustered."""
+    """The metadata domain that lists the clustering columns, here by the columns' own names; empty if the table is not
+    clustered."""
     domain = snapshot.clustering_domain()
     return () if domain is None else (with_logical_names(snapshot.schema, domain),)
 
