@@ -336,7 +336,7 @@ def _assign_ids(change: _Change) -> None:
     is_new = column_mapping.mode(change.old_properties) == "none"
     last_id = max(change.old_properties.integer(column_mapping.MAX_ID_PROPERTY, 0), column_mapping.max_column_id(old_schema))
     base_schema = column_mapping.strip(old_schema) if is_new else old_schema
-    schema, last_id = column_mapping.assign(base_schema, lambda f: f.name, change.after, last_id + 1)
+    schema, last_id = column_mapping.assign(base_schema, lambda f: f.name, change.new_properties, last_id + 1)
     change.schema_string = schema_to_json(schema)
     change.configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)
 
@@ -345,7 +345,9 @@ def _apply_iceberg_compat(change: _Change) -> None:
     """If a version of IcebergCompat is turned on or off, no other writer may add files in the meantime: they would not meet its
     requirements. Protocol: Iceberg Compatibility V2."""
     change.needs_all_files |= enabled_versions(change.new_properties) != enabled_versions(change.old_properties)
-    wants_ids, had_ids = (column_mapping.wants_nested_ids(properties) for properties in (change.after, change.old_properties))
+    wants_ids, had_ids = (
+        column_mapping.wants_nested_ids(properties) for properties in (change.new_properties, change.old_properties)
+    )
     if column_mapping.mode(change.old_properties) != "none" and wants_ids and not had_ids:
         _assign_ids(change)
 

@@ -26,7 +26,7 @@ from delta_py.commit.prepared import ROW_TRACKING_DOMAIN
 from delta_py.commit.prepared import ROW_TRACKING_ENABLED as _TRACKING
 from delta_py.commit.prepared import ROW_TRACKING_SUSPENDED as _SUSPENDED
 from delta_py.commit.transaction import Transaction
-from delta_py.definition.row_tracking import take_row_ids
+from delta_py.definition.row_tracking import remove_row_ids
 from delta_py.definition.timestamps import ENABLED as TIMESTAMPS_ENABLED
 from delta_py.definition.timestamps import SINCE as TIMESTAMPS_SINCE
 from delta_py.errors import DeltaConcurrentModificationException, UnsupportedOperationError
@@ -238,7 +238,7 @@ def _remove_tracking(store: ObjectStore) -> bool:
     if snapshot.config.properties.boolean(_TRACKING) or not snapshot.config.properties.boolean(_SUSPENDED):
         _set_properties(snapshot, {_TRACKING: "false", _SUSPENDED: "true"})
         has_changed = True
-    return take_row_ids(store) or has_changed
+    return remove_row_ids(store) or has_changed
 
 
 def _has_no_tracking(snapshot: Snapshot) -> bool:

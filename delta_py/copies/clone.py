@@ -22,10 +22,10 @@ from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_tracking_domain
 from delta_py.commit.row_count_check import highest_assigned_row_id
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.create import check_empty, with_id_columns
-from delta_py.definition.log_properties import LOG_FEATURES, on_log_of, with_log_of, with_marks_of
+from delta_py.definition.log_properties import LOG_FEATURES, keep_log_properties, with_log_of, with_marks_of
 from delta_py.definition.properties import READER_VERSION, WRITER_VERSION, refuse_constraints, split_configuration
 from delta_py.definition.protocols import features_in_use, with_features, without_feature
-from delta_py.definition.row_tracking import renumbered
+from delta_py.definition.row_tracking import files_to_renumber
 from delta_py.definition.timestamps import transaction_at
 from delta_py.errors import (
     InvalidOptionError,
@@ -198,7 +198,7 @@ def put_files(
     new_by_key, old_by_key = {add.key: add for add in adds}, {file.key: file for file in old_files}
     added_files = [add for key, add in new_by_key.items() if key not in old_by_key]
     removed_files = [file for key, file in old_by_key.items() if key not in new_by_key]
-    other_ids = renumbered(new_by_key, old_by_key, transaction.config, source.last_row_id)
+    other_ids = files_to_renumber(new_by_key, old_by_key, transaction.config, source.last_row_id)
     overwritten = [
         add for key, add in new_by_key.items() if key in old_by_key and _size_and_time(add) != _size_and_time(old_by_key[key])
     ]
@@ -222,7 +222,7 @@ def _definition_transaction(
     """
     if old_table is None:
         return Transaction(None, store=target).set_metadata(metadata)
-    metadata, at_ms = on_log_of(old_table, protocol, with_marks_of(old_table.schema, metadata))
+    metadata, at_ms = keep_log_properties(old_table, protocol, with_marks_of(old_table.schema, metadata))
     return transaction_at(old_table, at_ms).set_metadata(metadata)
 
 

@@ -29,7 +29,7 @@ from delta_py.commit.row_count_check import highest_assigned_row_id
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.log_properties import LOG_FEATURES, with_log_of, with_marks_of
 from delta_py.definition.protocols import with_features
-from delta_py.definition.row_tracking import renumbered
+from delta_py.definition.row_tracking import files_to_renumber
 from delta_py.definition.timestamps import ENABLED as TIMESTAMPS
 from delta_py.errors import DataFileError, DeletionVectorError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_py.log.history import version_at_timestamp
@@ -145,7 +145,8 @@ def _commit_restore(
     _set_definition(transaction, current, past, past_row_id)
     now_ms = time.time_ns() // 1_000_000
     readded = (
-        add_action_of(file, data_change=False) for file in renumbered(past_files, present_files, transaction.config, past_row_id)
+        add_action_of(file, data_change=False)
+        for file in files_to_renumber(past_files, present_files, transaction.config, past_row_id)
     )
     adds = (*(add_action_of(file) for file in restored_files), *readded)
     transaction.add(WrittenFiles(adds=adds, removes=tuple(remove_action_of(file, now_ms=now_ms) for file in removed_files)))

@@ -27,7 +27,7 @@ from delta_py.types.schema import StructType, schema_to_json
 
 @dataclass(frozen=True, slots=True)
 class DefinitionChanges:
-    """The new parts of the definition that a commit gives an existing table; None for a part that does not change. Small and
+    """The parts of an existing table's definition that a commit replaces; None for a part that does not change. Small and
     picklable. clustering: the domain that names the clustering columns.
     """
 
@@ -109,7 +109,7 @@ def _changed_clustering(snapshot: Snapshot, config: TableConfig, request: WriteR
 def changed_schema(
     config: TableConfig, schema: StructType, partition_by: Sequence[str], properties: Mapping[str, str] | None = None
 ) -> Metadata:
-    """The metadata of a table that gets this schema, with ids and physical names for columns that have none yet. config: of the
+    """The metadata of a table that gets this schema, with ids and physical names for columns that have none yet. config: the
     table before the change. properties: all properties of the table after the change; None for the present ones.
 
     Raises SchemaMismatchError as check_schema, UnsupportedOperationError as check_types.

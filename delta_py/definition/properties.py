@@ -51,7 +51,8 @@ Check = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property of Delta. check: of its values. why: the reason why it has no effect, or is refused."""
+    """A property of Delta. check: checks a value. treatment: how this library treats the property. why: the reason why it has no
+    effect, or is refused; empty for other properties."""
 
     name: str
     check: Check
@@ -232,7 +233,7 @@ def with_defaults(configuration: Mapping[str, str], defaults: Mapping[str, str])
         if name.lower() == IGNORE_DEFAULTS.lower():
             _check_value(IGNORE_DEFAULTS, value)
     ignores_protocol = Properties(configuration).boolean(IGNORE_DEFAULTS) or Properties(defaults).boolean(IGNORE_DEFAULTS)
-    # Defaults whose names begin so concern the protocol. They are left out if the caller wants it.
+    # Defaults whose names begin with these texts are about the protocol. They are left out if the caller asks for it.
     protocol_prefixes = (READER_VERSION.lower(), WRITER_VERSION.lower(), _FEATURE_PREFIX) if ignores_protocol else ()
     known_defaults = {name: value for name, value in defaults.items() if _stored_name(name) is not None}
     used_defaults = {

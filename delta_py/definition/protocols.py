@@ -53,8 +53,8 @@ def protocol_of_versions(reader: int, writer: int) -> Protocol:
 
 
 def with_features(current: Protocol, features: Iterable[str]) -> Protocol:
-    """The protocol with these features and all that they need; `current` if it supports them, under a final name or
-    under that of a preview.
+    """The protocol with these features and all that they need; `current` itself if it supports them already, under their final
+    names or the names of their previews.
     """
     supported = supported_features(current)
     lacking_features = _lacking_features(current, features)
@@ -79,9 +79,9 @@ def without_feature(current: Protocol, name: str) -> Protocol:
 
 
 def _with_lists(names: Set[str], more_readers: Set[str] = frozenset(), *, has_reader_list: bool = False) -> Protocol:
-    """A protocol that lists the features for writers, with the lowest reader version that supports them all. Readers get a list
-    if only a version with a list supports them. more_readers: additional reader features. has_reader_list: readers get a list
-    in any case, even an empty one.
+    """A protocol with a list of features for writers, and the lowest reader version that supports all of them. Readers get a list
+    too if no version without a list supports all reader features. more_readers: additional reader features. has_reader_list:
+    readers get a list in any case, even an empty one.
     Protocol: Table Features for New and Existing Tables; Writer Requirements for Column Mapping.
     """
     readers = frozenset(name for name in names if name in FEATURES and FEATURES[name].reader) | more_readers
@@ -111,7 +111,7 @@ def _lacking_features(current: Protocol, features: Iterable[str]) -> set[str]:
     supported = supported_features(current)
     if current.writer_features is not None:
         supported &= current.writer_features
-    # If the protocol has a preview of a feature, it does not lack the feature.
+    # The final features whose previews the protocol has: it does not lack them.
     finals_of_previews = {FEATURES[name].stands_for for name in supported if name in FEATURES}
     return {name for name in _with_needs(set(features)) if name not in supported and name not in finals_of_previews}
 

@@ -50,10 +50,10 @@ class WriteRequest:
     """The options that a caller passes. They may be invalid or contradictory; `check` reports that.
 
     mode: error (or errorifexists), append, ignore, overwrite, in any case of letters. partition_by, cluster_by: None if the
-    caller did not set them. name, description, configuration, defaults: of a table that the write creates, as define_table takes
-    them.
+    caller did not set them. name, description, configuration, defaults: the parameters of define_table for a table that the write
+    creates.
     merge_schema: add the data's new columns to the table; merge_casts: also cast values to the types of its existing columns.
-    columns: of a table that the write creates, with their rules; None for the columns of the data.
+    columns: the columns of a table that the write creates, with their rules; None for the columns of the data.
     overwrite_schema: give the table the data's schema. replace_where: SQL; overwrite only the rows for which it is true.
     checks_replace_where: refuse data for which it is not true.
     partition_overwrite_mode: `static`, or `dynamic` to overwrite only the partitions that the data has. Modes other than
@@ -110,7 +110,8 @@ class WriteRequest:
         return replace(state, layout=layout)
 
     def following(self, rules: NewTableRules) -> WriteRequest:
-        """The request for a new table of a catalog. rules: of the catalog. The request's properties replace suggested ones."""
+        """The request, with the properties that a catalog demands or suggests for a new table. rules: the catalog's. The
+        request's properties replace suggested ones."""
         if rules == NO_RULES:
             return self
         return replace(self, configuration=rules.properties(self.configuration), defaults=rules.defaults(self.defaults))
@@ -158,7 +159,8 @@ class WriteRequest:
 
     @property
     def isolation(self) -> IsolationLevel | None:
-        """None for the table's level. Raises InvalidOptionError (DELTA_INVALID_ISOLATION_LEVEL)."""
+        """The isolation level of this write; None for the table's level. Raises InvalidOptionError
+        (DELTA_INVALID_ISOLATION_LEVEL)."""
         return None if self.isolation_level is None else IsolationLevel.parse(self.isolation_level)
 
     @property

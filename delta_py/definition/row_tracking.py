@@ -50,7 +50,7 @@ def give_row_ids(store: ObjectStore) -> None:
     _change_ids_in_commits(store, gives=True)
 
 
-def take_row_ids(store: ObjectStore) -> bool:
+def remove_row_ids(store: ObjectStore) -> bool:
     """Add the files that have row ids again without them, in separate commits; returns whether such files existed. The property
     delta.rowTrackingSuspended prevents commits from giving new ids. Raises as give_row_ids on conflicts.
     """
@@ -89,16 +89,18 @@ def count_files_without_ids(snapshot: Snapshot) -> int:
     return sum(batch.files["base_row_id"].null_count for batch in snapshot.file_batches())
 
 
-def renumbered(
+def files_to_renumber(
     past_files: Mapping[FileKey, Numbered], present_files: Mapping[FileKey, ScanFile], config: TableConfig, highest_row_id: int
 ) -> list[Numbered]:
     """Select the files that are in the table now and also in an earlier state, or in a clone, and must be added again for their
     row ids.
 
-    past_files: the files in that state, by AddFile.key. present_files: the files now. config: the table's, in that state.
-    highest_row_id: of that state. The ids of that
-    state are restored. A file that had no id there retains its present one, unless a row of that state may have the same id:
-    this happens if the feature was dropped and enabled again between. A file that must have ids and has none gets new ones.
+    past_files: the files in that state, by AddFile.key. present_files: the files now. config, highest_row_id: those of the
+    earlier state.
+
+    Files get the ids of the earlier state. A file that had no id there retains its present one, unless a row of that state may
+    have the same id: this happens if the feature was dropped and enabled again since then. A file that must have ids and has none
+    gets new ones.
     """
     must_have = config.enabled("rowTracking") and not config.properties.boolean(ROW_TRACKING_SUSPENDED)
     return [
@@ -109,8 +111,8 @@ def renumbered(
 
 
 def _must_be_added_again(file: AddFile | ScanFile, present_file: ScanFile, highest_row_id: int, must_have: bool) -> bool:
-    """Whether a file must be added again, by the rules of `renumbered`. file, present_file: the file in the earlier state, and
-    now. must_have: whether files of that state must have ids."""
+    """Whether a file must be added again, by the rules of `files_to_renumber`. file, present_file: the file in the earlier state,
+    and now. must_have: whether files of that state must have ids."""
     if file.base_row_id is not None:
         return _ids_of(file) != _ids_of(present_file)
     return must_have if present_file.base_row_id is None else present_file.base_row_id <= highest_row_id

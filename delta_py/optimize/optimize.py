@@ -51,10 +51,10 @@ from delta_py.write.arranging import (
     Arrangement,
     SampledBin,
     file_shares,
-    from_bytes,
+    rows_from_bytes,
+    rows_to_bytes,
     sample_columns,
     split_rows,
-    to_bytes,
     write_pieces,
 )
 from delta_py.write.data_files import WrittenFiles, delete_files_on_failure
@@ -187,12 +187,12 @@ def _write_in_order(arrangement: Arrangement, files: Bin, order: RowOrder, count
         def spill(files_of_task: Bin) -> None:
             """Spill the rows of some files, by the pieces of the order that they belong to."""
             for piece, rows in split_rows(files_of_task, arrangement, order):
-                spilled.put(piece, to_bytes(rows))
+                spilled.put(piece, rows_to_bytes(rows))
                 count_rows(rows.num_rows)
 
         def write(number: int) -> WrittenFiles:
             """Write a new file, by its number in the order. A file consists of PIECES pieces."""
-            rows = map(from_bytes, spilled.take(range(number * PIECES, (number + 1) * PIECES)))
+            rows = map(rows_from_bytes, spilled.take(range(number * PIECES, (number + 1) * PIECES)))
             return write_pieces(report_row_counts(rows, count_rows), arrangement, task=number)
 
         _in_threads([partial(spill, files_of_task) for files_of_task in file_shares(files, _THREADS)])

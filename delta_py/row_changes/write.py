@@ -18,7 +18,7 @@ import pyarrow as pa
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.arrow_data import arrow_stream
 from delta_py.definition.catalog_entry import enter_in_catalog
-from delta_py.definition.overwrite import Overwrites, replace_metrics, replaced_files
+from delta_py.definition.overwrite import Overwrites, remove_replaced_rows, replace_metrics
 from delta_py.definition.request import StreamBatch, WriteRequest
 from delta_py.errors import DeltaError, InvalidOptionError, StorageError, TableNotFoundError
 from delta_py.object_stores.open_store import PathLike, coordination_of, open_or_stage
@@ -209,7 +209,7 @@ def _commit_files(
             transaction.set_transaction(app_id, txn_version)
         removed_rows = RemovedRows()
         if not transaction.is_recorded:
-            removed_rows = replaced_files(transaction, plan.overwrites, plan.state, written)
+            removed_rows = remove_replaced_rows(transaction, plan.overwrites, plan.state, written)
     except (DeltaError, OSError) as error:
         delete_files(store, written.new_paths)
         if isinstance(error, DeltaError):

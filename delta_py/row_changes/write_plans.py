@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.create import TableDefinition, check_empty, create_parameters, define_table
 from delta_py.definition.evolve import DefinitionChanges, changed_definition
-from delta_py.definition.overwrite import Overwrites, needs_change_files, overwritten_by
+from delta_py.definition.overwrite import Overwrites, choose_overwritten_rows, needs_change_files
 from delta_py.definition.replace import OPERATIONS, Replacement, table_not_found
 from delta_py.definition.request import WriteRequest
 from delta_py.errors import SchemaMismatchError, TableAlreadyExistsError
@@ -275,7 +275,7 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     check_same_shapes(data_schema, state.schema)
     # Raises for data that does not fit, before any task starts.
     Conformer(state, to_arrow_schema(data_schema))
-    overwrites = overwritten_by(config, request)
+    overwrites = choose_overwritten_rows(config, request)
     insert_changes = overwrites is Overwrites.MATCHING_ROWS and needs_change_files(config, request)
     state = replace(
         state,
