@@ -103,7 +103,7 @@ def _unset_properties(store: ObjectStore, *names: str) -> bool:
 class _VectorPurge(Purge):
     """Rewrite only files with deletion vectors: dropping this feature does not need the other work of REORG."""
 
-    def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
+    def _select_candidates(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
         return files["deletion_vector"].is_valid()
 
 

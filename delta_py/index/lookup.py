@@ -46,8 +46,8 @@ _warned: set[tuple[str, str]] = set()
 
 @dataclass(frozen=True, slots=True)
 class _LookupValues:
-    """Constants of a predicate: rows match only if the column has one of these values. column: the physical path. hashes: of the
-    constants, sorted and distinct."""
+    """Constants that a predicate compares a column with: rows match only if the column has one of these values. column: the
+    column's physical path. kind: the kind of its values. hashes: the hashes of the constants, sorted and distinct."""
 
     column: Path
     kind: str
@@ -56,8 +56,8 @@ class _LookupValues:
 
 @dataclass(frozen=True, slots=True)
 class IndexLookup:
-    """The indexes that apply to a predicate. lookups: each index with the hashes of the constants. A file
-    can match only if its column has one of these hashes."""
+    """The indexes that apply to a predicate. lookups: pairs of an index and the hashes of the constants that the predicate
+    compares its column with. A file can match only if its column has one of these hashes."""
 
     store: ObjectStore
     lookups: tuple[tuple[IndexDefinition, Hashes], ...]
@@ -109,7 +109,7 @@ class IndexLookup:
         try:
             opened = open_segment(self.store, definition, segment)
             candidates = np.zeros(segment.files, bool)
-            candidates[opened.candidates(value_hashes)] = True
+            candidates[opened.find_candidates(value_hashes)] = True
             return opened, candidates
         except UnusableSegmentError as error:
             warn_once(self.store.root, f"index {definition.name}", f"{error}; reads do without it. Refresh the index")
@@ -117,8 +117,8 @@ class IndexLookup:
 
 
 def keep_mask(files: pa.Table, covered: pa.Table, is_candidate: pa.Array) -> pa.Array:
-    """True for each file that must be read. files: with path and size. covered: FILES_SCHEMA. is_candidate: for each covered
-    file, whether it may hold the rows.
+    """True for each file that must be read: it is not covered by the index, or it is a candidate. files: with path and size.
+    covered: the files that the index covers (FILES_SCHEMA). is_candidate: for each covered file, whether it may hold the rows.
     """
     positions, is_covered = covered_positions(files, covered)
     return pc.if_else(is_covered, pc.fill_null(is_candidate.take(positions), True), True)
