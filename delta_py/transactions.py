@@ -83,10 +83,10 @@ class DeltaTransaction:
             )
         self._is_serializable = isolation.lower() == "serializable"
         self._coordinator, self._seconds = coordinator, seconds
-        self._options_of = storage_options if callable(storage_options) else lambda path: storage_options or {}
+        self._options_for_path = storage_options if callable(storage_options) else lambda path: storage_options or {}
         self._open_transaction: Begun | None = None
         # The keys of these three are places: the names by which ledgers know tables (place_of).
-        self._reads: dict[str, list[Transaction]] = {}  # each has recorded the rows that one `note_read` names
+        self._reads: dict[str, list[Transaction]] = {}  # one for each call of note_read; it has recorded the rows that were read
         self._read_ids: dict[str, set[str]] = {}  # the ids in the metadata of the tables that were read
         self._paths: dict[str, list[str]] = {}  # the spellings of the table's path that the caller has used
         self.versions: dict[str, int] = {}
@@ -145,7 +145,7 @@ class DeltaTransaction:
             # Reads of a table that is not part of this transaction cannot be checked for conflicts.
             if unopened_tables := held_reads.keys() - self._paths.keys():
                 raise unidentified_tables(transaction.identity, "read", unopened_tables)
-            tables = {place: self._group_table(place, transaction, held_reads.get(place, [])) for place in self._paths}
+            tables = {place: self._describe_for_commit(place, transaction, held_reads.get(place, [])) for place in self._paths}
             coordinated = {place: table for place, table in tables.items() if table is not None}
             versions = commit_group(ledger, transaction.identity, coordinated, token=token)
         except CommitOutcomeUnknownError:
@@ -165,7 +165,7 @@ class DeltaTransaction:
         # the table is known.
         for proposed in open_ledger(self._coordinator).abort(transaction.identity):
             if proposed.commit.table in self._paths:
-                named_coordination(self._plain_store(proposed.commit.table)).drop_staged(proposed.commit)
+                named_coordination(self._store_outside_transaction(proposed.commit.table)).drop_staged(proposed.commit)
 
     def _required_transaction(self) -> Begun:
         """The open transaction. Raises UnsupportedOperationError if none is open."""
@@ -180,7 +180,7 @@ class DeltaTransaction:
         the transaction."""
         path = path_text(path)
         coordinator_options = {"coordinator": self._coordinator, "coordinator.transaction": self._required_transaction().identity}
-        options = {**self._options_of(path), **coordinator_options}
+        options = {**self._options_for_path(path), **coordinator_options}
         paths = self._paths.setdefault(named_coordination(open_store(path, StorageOptions.of(options))).place, [])
         if path not in paths:
             paths.append(path)
@@ -261,28 +261,29 @@ class DeltaTransaction:
         """The table's store, opened as a part of the transaction."""
         return open_store(path, StorageOptions.of(self.storage_options(path)))
 
-    def _plain_store(self, place: str) -> ObjectStore:
+    def _store_outside_transaction(self, place: str) -> ObjectStore:
         """The table's store, opened with the coordinator but outside of the transaction."""
         path = self._paths[place][0]
-        return open_store(path, StorageOptions.of({**self._options_of(path), "coordinator": self._coordinator}))
+        return open_store(path, StorageOptions.of({**self._options_for_path(path), "coordinator": self._coordinator}))
 
-    def _group_table(self, place: str, begun: Begun, held_reads: Sequence[bytes]) -> GroupTable | None:
+    def _describe_for_commit(self, place: str, begun: Begun, held_reads: Sequence[bytes]) -> GroupTable | None:
         """What the commit has to know about a table, with all its reads as one; None for a table that the ledger does not
         coordinate: its writers are not checked for conflicts. held_reads: the reads of statements that changed nothing, as JSON
         from the ledger."""
+        # The version of the table when the transaction began. A moment is a number of the ledger for one state of all its tables.
         base = open_ledger(self._coordinator).version_at(place, begun.moment)
         if base is None:
             return None
-        store = self._plain_store(place)
+        store = self._store_outside_transaction(place)
         reads = [transaction.reads for transaction in self._reads.get(place, [])] if self._is_serializable else []
         if held_reads:
             config = Snapshot.load(store, version=base).config
             reads += [reads_from_json(reads_json, store, config) for reads_json in held_reads]
         ids = frozenset(self._read_ids.get(place, ())) if self._is_serializable else frozenset[str]()
-        return GroupTable(store, base, _joined_reads(reads), self._is_serializable, ids)
+        return GroupTable(store, base, _join_reads(reads), self._is_serializable, ids)
 
 
-def _joined_reads(reads: list[ReadSet]) -> ReadSet | None:
+def _join_reads(reads: list[ReadSet]) -> ReadSet | None:
     """All reads of one table as one; None if there are none."""
     if not reads:
         return None

@@ -30,8 +30,7 @@ from delta_py.row_rules.evolution import without_foreign_metadata
 from delta_py.row_rules.geospatial import check_same_shapes
 from delta_py.row_rules.hidden_rule_columns import HiddenColumns
 from delta_py.row_rules.write_state import WriteState, write_state
-from delta_py.snapshot import Snapshot
-from delta_py.snapshot import replaced as replaced_table_error
+from delta_py.snapshot import Snapshot, replaced_table_error
 from delta_py.statistics.stats_columns import with_added_paths
 from delta_py.storage.store import ObjectStore
 from delta_py.types.column_rules import DEFAULT, GENERATION
