@@ -52,8 +52,8 @@ _log = logging.getLogger("delta_py")
 
 @contextmanager
 def progress(what: str, unit: str) -> Iterator[None]:
-    """Show the progress of a command. what: its name. unit: of its work: bytes, files or tasks. A command inside another one only
-    adds to the work of the outer one."""
+    """Show the progress of a command. what: the command's name. unit: what its work is counted in: bytes, files or tasks. A
+    command inside another one only adds to the work of the outer one."""
     if _current.get() is not None or not _is_enabled() or not _line_lock.acquire(blocking=False):
         yield
         return
@@ -220,8 +220,8 @@ class _Work:
 
 
 class _Part:
-    """A part of a command's work. amount: in the unit of the command; None for the whole command, whose work becomes known step
-    by step. outer: the part that contains this one, if this one is a share of it."""
+    """A part of a command's work. amount: how much work it is, in the unit of the command; None for the whole command, whose work
+    becomes known step by step. outer: the part that contains this one, if this one is a share of it."""
 
     def __init__(self, work: _Work, amount: float | None, outer: _Part | None = None) -> None:
         self.work, self.amount, self._outer = work, amount, outer

@@ -32,8 +32,8 @@ unknown: a proxy may have sent the failure in place of the server's answer."""
 class NotAnswered(OSError):
     """A request got no answer, or one that does not tell whether the request was carried out. The request may be repeated.
 
-    why: in the words of the SDK, without secrets. is_unreachable: there was no connection, for example to a wrong address.
-    cure: what to do if it persists; None for the usual advice about a store that does not answer.
+    why: the reason in the words of the SDK, without secrets. is_unreachable: there was no connection, for example to a wrong
+    address. cure: what to do if it persists; None for the usual advice about a store that does not answer.
     """
 
     def __init__(self, why: str, *, is_unreachable: bool = False, cure: str | None = None) -> None:

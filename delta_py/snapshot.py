@@ -363,7 +363,7 @@ class _Log:
     """Reads the files of a segment. If a checkpoint is unreadable, it switches to an older one, or to the commits alone."""
 
     def __init__(self, store: ObjectStore, segment: LogSegment, checksum: VersionChecksum | None = None) -> None:
-        """checksum: of the segment's version, if it was read."""
+        """checksum: the checksum of the segment's version; None if it was not read."""
         self._store, self._checksum = store, checksum
         self._commits = CommitReader(store)
         self._segment = segment  # with a checkpoint that is not known to be unreadable

@@ -58,8 +58,8 @@ class DeltaTransaction:
 
     coordinator: the URL of the ledger, the database that orders the commits of coordinated tables. isolation: with
     `serializable`, all rows that were read must be unchanged at commit; with `snapshot`, only those read to be written.
-    storage_options: of the tables' stores, or a function that returns them for a table's path. seconds: if the transaction has
-    not ended after this time, it is given up.
+    storage_options: the options of the tables' stores, or a function that returns them for a table's path. seconds: if the
+    transaction has not ended after this time, it is given up.
 
     Threads must not share an instance.
     """
@@ -136,7 +136,7 @@ class DeltaTransaction:
         """Commit all changes, or none; returns the newest version of each changed table, by each path that the caller passed for
         it.
 
-        token: for a call that may be repeated: a second call with it changes nothing (TokenUsedError). Raises a
+        token: identifies a call that may be repeated: a second call with it changes nothing (TokenUsedError). Raises a
         DeltaConcurrentModificationException, after which the whole transaction may be run again.
         """
         transaction, ledger = self._required_transaction(), open_ledger(self._coordinator)
@@ -207,7 +207,7 @@ class DeltaTransaction:
 
     def note_read(self, table: DeltaTable, filter: str | None = None, *, time_zone: str = "UTC") -> None:
         """Record that rows of a table were read, so that the commit fails if another writer has changed them. filter: SQL that
-        selects the rows; None for all rows. time_zone: of texts in the filter that have no zone."""
+        selects the rows; None for all rows. time_zone: the zone of times in the filter that name no zone."""
         predicate = None if filter is None else parse_predicate(filter, table.snapshot.schema, session_timezone=time_zone)
         transaction = Transaction(table.snapshot)
         transaction.scan(predicate, options=ScanOptions(timezone=time_zone))
@@ -364,8 +364,8 @@ def transact(
 ) -> bool:
     """Run all steps, in order, as one transaction, or none of them. Returns whether this call did it.
 
-    token: of a call that may be repeated, for 24 hours: returns False if an earlier call with it was carried out, and does
-    nothing again. attempts: how often to start again if other writers conflict. Raises CheckFailedError, and the
+    token: identifies a call that may be repeated within 24 hours: returns False if an earlier call with it was carried out, and
+    does nothing again. attempts: how often to start again if other writers conflict. Raises CheckFailedError, and the
     DeltaConcurrentModificationException of the last attempt.
     """
     for attempt in range(attempts):

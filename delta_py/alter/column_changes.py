@@ -352,7 +352,7 @@ class _CannotReplace(Exception):
 
 
 def _replaced_struct(config: TableConfig, old_struct: StructType, new_struct: StructType, path: Path) -> StructType:
-    """The new struct, whose fields keep the ids and other metadata of the old fields of the same names. path: of the struct;
+    """The new struct, whose fields keep the ids and other metadata of the old fields of the same names. path: the struct's path;
     empty for the table. Raises _CannotReplace if fields are removed and others added, because the user may have meant to rename
     them; and if fields are removed without column mapping.
     """

@@ -58,8 +58,8 @@ def check_names(schema: StructType) -> None:
 
 
 def commit_removal(transaction: Transaction, snapshot: Snapshot) -> int:
-    """Rewrite all rows of the snapshot and commit; returns the version. transaction: of the snapshot, with the metadata of the
-    table without mapping.
+    """Rewrite all rows of the snapshot and commit; returns the version. transaction: one on the snapshot, with the metadata
+    that the table has without mapping.
 
     Memory: as OPTIMIZE of one batch, and the actions of the single commit: a remove for each old file, and an add for each new
     one.

@@ -28,7 +28,7 @@ from delta_py.types.schema import DataType, StructField, StructType, from_arrow_
 @raises_storage_errors(lambda alterer: alterer.store.root)
 @dataclass(frozen=True, slots=True)
 class TableAlterer:
-    """The methods of `DeltaTable.alter`. time_zone: in which the SQL of constraints is evaluated."""
+    """The methods of `DeltaTable.alter`. time_zone: the zone in which the SQL of constraints is evaluated."""
 
     store: ObjectStore
     time_zone: str = "UTC"

@@ -107,11 +107,12 @@ def plan_changes(
     One starting bound is required; a time means the first commit at or after it. Without an ending bound, or with an
     ending_version after the newest version, the newest version ends the range. An ending time means the last commit at or before
     it. Times are ms since 1970.
-    allow_out_of_range: a start after the newest version or after ending_version gives no changes, and an ending time after the
-    newest version means the newest version; without it, each of these is an error.
-    columns, predicate: over changes_schema. options: by default rows are dropped by the predicate.
-    Raises ChangeDataFeedError: DELTA_NO_START_FOR_CDC_READ, DELTA_CDC_START_VERSION_AFTER_LATEST, DELTA_INVALID_CDC_RANGE,
-    DELTA_MISSING_CHANGE_DATA if the feed was off for a version of the range, and
+    allow_out_of_range: a start after the newest version or after ending_version gives no changes,
+    and an ending time after the newest version means the newest version; without it, each of these is an error.
+    columns, predicate: they may name the columns of changes_schema. options: by default, rows for which the predicate is not true are
+    dropped.
+    Raises ChangeDataFeedError: DELTA_NO_START_FOR_CDC_READ, DELTA_CDC_START_VERSION_AFTER_LATEST,
+    DELTA_INVALID_CDC_RANGE, DELTA_MISSING_CHANGE_DATA if the feed was off for a version of the range, and
     DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE; TimestampOutOfRangeError; LogFileNotFoundError for missing commits.
     """
     options = options or ScanOptions(drop_rows=True)

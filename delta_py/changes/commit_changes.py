@@ -55,7 +55,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
 # The columns of a changed file that are read. _change_type: null for a change file, whose rows contain it. selection: if not
-# null, only its rows are read. stats: of the rows that are read. place: see the module's docstring.
+# null, only its rows are read. stats: the statistics of the rows that are read. place: see the module's docstring.
 PLACE = "place"
 _FILES = pa.schema([f for f in FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS])
 _CHANGE_FIELDS = (
@@ -461,8 +461,8 @@ class CommitChanges:
         return pa.array(deletes, pa.bool_()), pa.array(restores, pa.bool_())
 
     def _deleted_rows(self, vector: dict[str, Any] | None, path: str, version: int) -> BitMap64:
-        """The positions of deleted rows. vector: a deletion vector's descriptor; None for no deleted rows. path: of the data
-        file."""
+        """The positions of deleted rows. vector: a deletion vector's descriptor; None for no deleted rows. path: the data
+        file's path."""
         try:
             return BitMap64() if vector is None else read_deletion_vector(self.store, DeletionVectorDescriptor.from_json(vector))
         except FileNotFoundError as error:

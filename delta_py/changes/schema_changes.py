@@ -116,7 +116,7 @@ def _physical_and_logical_paths(
 
 
 def _struct_difference(old_struct: StructType, new_struct: StructType, path: Path, widening: bool) -> str | None:
-    """Why rows of the old struct cannot be read with the new one; None if they can. path: of the struct. widening: types may
+    """Why rows of the old struct cannot be read with the new one; None if they can. path: the struct's path. widening: types may
     become wider."""
     new_fields: Mapping[str, StructField] = {f.name.lower(): f for f in new_struct.fields}
     for f in old_struct.fields:

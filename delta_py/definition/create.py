@@ -77,7 +77,7 @@ def define_table(
 ) -> TableDefinition:
     """The definition of a new table that this library can write.
 
-    partition_by, cluster_by: column names in order, any case; not both. name, description: of the table, for people.
+    partition_by, cluster_by: column names in order, any case; not both. name, description: texts about the table, for people.
     configuration: table properties, those of Delta and any others. defaults: properties that the table gets if configuration does
     not name them. may_lack_columns: accept a table without columns, which are added later.
     Raises SchemaMismatchError for names, a partitioning or a clustering that no table can have, InvalidOptionError for a property

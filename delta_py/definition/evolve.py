@@ -91,7 +91,7 @@ def _overwrites_schema(request: WriteRequest) -> bool:
 
 
 def _changed_clustering(snapshot: Snapshot, config: TableConfig, request: WriteRequest) -> DomainMetadata | None:
-    """The clustering domain after the write, None if unchanged. config: of the table after the write.
+    """The clustering domain after the write, None if unchanged. config: the table after the write.
 
     A table stays clustered by the columns of the same names, if all of them exist. A table that becomes partitioned is clustered
     by none. Protocol: Writer Requirements for Clustered Table.

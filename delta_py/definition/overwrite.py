@@ -70,7 +70,7 @@ def remove_replaced_rows(
     transaction: Transaction, overwrites: Overwrites, state: WriteState, written: WrittenFiles
 ) -> RemovedRows:
     """Remove the rows that an overwrite replaces: returns the actions, and the number of rows if a predicate selects them.
-    written: the new rows. state: as for the tasks. The transaction records the files that were read.
+    written: the new rows. state: the one that the tasks got. The transaction records the files that were read.
 
     Files in which only some rows are replaced get a deletion vector, or are rewritten without them.
     """

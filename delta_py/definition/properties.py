@@ -327,7 +327,7 @@ def _stored_name(requested_name: str) -> str | None:
 
 def _check_value(name: str, value: str) -> None:
     """Raises InvalidOptionError for a value that the property cannot have, and for a property that users cannot set;
-    UnsupportedOperationError for a property that needs another product. name: as stored."""
+    UnsupportedOperationError for a property that needs another product. name: the property's stored name."""
     if not isinstance(value, str):
         raise InvalidOptionError(
             f"Table property {name} is {value!r}; properties are text, such as 'true' or '10'.", property=name

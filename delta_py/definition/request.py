@@ -62,7 +62,7 @@ class WriteRequest:
     the definition of a new one, in the same commit. None if the write is no such statement.
     txn_app_id, txn_version: both or none; a write that the table has already recorded does nothing. data_change: False says
     that the rows are only rearranged. max_records_per_file, target_file_bytes, compression: None for the table's setting.
-    isolation_level: for this write only. time_zone: of the session, for conversions between texts and times.
+    isolation_level: for this write only. time_zone: the session's, for conversions between texts and times.
     truncate_nanoseconds: cut times down to the microsecond, toward the past; without it a time that has nanoseconds is refused.
     tasks: the maximum number of writing tasks, if known. rule_nonce: identifies the data's hidden columns that hold results of
     the table's rules (row_rules/hidden_rule_columns.py). auto_compact: how the commit handles small files. recorded: more

@@ -57,7 +57,7 @@ def kind_of_type(data_type: DataType) -> str | None:
 
 
 def hashes(array: pa.Array, kind: str) -> Hashes:
-    """The hash of each value. array: of a type of this kind, without nulls."""
+    """The hash of each value. array: values of a type of this kind, without nulls."""
     assert array.null_count == 0
     if kind in ("string", "binary"):
         return _hashes_of_texts(array)

@@ -81,8 +81,8 @@ def bounded_batches(snapshot: Snapshot, paths: Sequence[Path]) -> Iterator[FileB
 def layout_of(
     snapshot: Snapshot, paths: Sequence[Path], stats: FileStats, filtered: Mapping[Path, int] | None = None
 ) -> pa.Table:
-    """The report of table_layout from statistics that the caller has read. stats: of all files, for these columns or more, by
-    logical paths (bounded_batches)."""
+    """The report of table_layout from statistics that the caller has read. stats: the statistics of all files, for these columns
+    or more, by logical paths (from bounded_batches)."""
     queries = FILTERED.of(snapshot)
     queries.update(filtered or {})
     type_names = {path: type_name(find_path(snapshot.schema, path)[-1].data_type) for path in paths}

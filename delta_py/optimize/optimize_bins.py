@@ -65,9 +65,9 @@ class OptimizeRequest:
     """What a caller may request of an OPTIMIZE or REORG. predicate: SQL over partition columns; None for the whole table.
     target_file_bytes: None for delta.targetFileSize, or else DEFAULT_TARGET_BYTES. min_file_bytes: files of this size or larger
     stay as they are; None for the target. max_deleted_ratio: files with a larger share of deleted rows are rewritten whatever
-    their size. batch_bytes: about the size of the files that one commit replaces; None for one commit of all. time_zone: in which
-    the predicate's times are read. z_order: columns, nested ones dotted, by which rows are sorted; check_z_order_stats: refuse
-    columns without statistics. full: for a clustered table, also take the files that are clustered by other columns.
+    their size. batch_bytes: about the size of the files that one commit replaces; None for one commit of all. time_zone: the zone
+    in which the predicate's times are read. z_order: columns, nested ones dotted, by which rows are sorted; check_z_order_stats:
+    refuse columns without statistics. full: for a clustered table, also take the files that are clustered by other columns.
     min_cube_bytes: a cube (files that one clustering wrote together) of at least this size stays as it is; target_cube_bytes: the
     size of new cubes.
     """
@@ -295,8 +295,8 @@ class Compaction:
 
     def _prepare_for_commit(self, old_files: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
         """The new files of a bin, ready to commit: with their tags, and without the rows that other writers have deleted in the
-        meantime. None if they may not be committed. old_files: as they were read. live: the same files in the newest version;
-        None if one of them was removed.
+        meantime. None if they may not be committed. old_files: the files as they were read. live: the same files in the newest
+        version; None if one of them was removed.
         """
         if live is None:
             return None
@@ -320,8 +320,8 @@ class Compaction:
 
 
 def _with_old_partition_values(file: ScanFile, add: AddFile, names: Mapping[str, str]) -> AddFile:
-    """The add with partition values of an old file, as the log has them. names: of the columns to copy: in the old file, and in
-    the new one."""
+    """The add with partition values of an old file, as the log has them. names: the columns to copy, by their names in the old
+    file: their names in the new one."""
     old_values = dict(file.partition_values)
     values = {new: old_values[old] for old, new in names.items() if old in old_values}
     return replace(add, partition_values={**add.partition_values, **values})

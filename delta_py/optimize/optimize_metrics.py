@@ -56,9 +56,9 @@ class ChosenFiles(Protocol):
 
 @dataclass(slots=True)
 class Optimized:
-    """The work of an OPTIMIZE so far, over all its commits. version: of the last commit; None if there was none. added, removed:
-    the bytes of each such file. partitions: the partition values of the bins. vectors, vector_rows: the number of deletion
-    vectors that were removed, and of the rows that these had deleted.
+    """The work of an OPTIMIZE so far, over all its commits. version: the version of the last commit; None if there was none.
+    added, removed: the bytes of each such file. partitions: the partition values of the bins. vectors, vector_rows: the number of
+    deletion vectors that were removed, and of the rows that these had deleted.
     """
 
     table_root: str

@@ -101,8 +101,8 @@ class TableReorg:
     def purge(self, filter: str | None = None, *, batch_bytes: int | None = None) -> dict[str, Any]:
         """Rewrite files without their deleted rows and dropped columns; returns metrics by delta-spark's names.
 
-        filter: SQL over partition columns. batch_bytes: of files that one commit replaces; None for one commit of all. Raises as
-        `optimize`, and DataFileError for files that cannot be read.
+        filter: SQL over partition columns. batch_bytes: about the size of the files that one commit replaces; None for one commit
+        of all. Raises as `optimize`, and DataFileError for files that cannot be read.
         """
         request = OptimizeRequest(filter, batch_bytes=batch_bytes, time_zone=self.time_zone)
         return optimize(self.store, request, LocalBinWriters(), kind=Purge).metrics()

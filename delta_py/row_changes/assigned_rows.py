@@ -112,7 +112,7 @@ def convert_constants(scope: Scope, target: Side, new_values: Mapping[str, Any],
 
 
 def _scalar_from_python(value: Any, data_type: DataType, name: str, time_zone: str) -> pa.Scalar:
-    """A Python value in the Arrow type of the column or field `name`. time_zone: of the session, for times without a zone."""
+    """A Python value in the Arrow type of the column or field `name`. time_zone: the session's, for times without a zone."""
     try:
         # A simple value gets the Arrow type of its Python type, and store assignment then converts it to the column's type.
         array = pa.array([value]) if is_atomic(data_type) else pa.array([value], to_arrow_type(data_type))
@@ -254,8 +254,8 @@ def updated_rows(target: Side, values: Values) -> NewRows:
 
 
 def _column_maker(column: StructField, name: str, inner_values: Mapping[Path, Value]) -> ArrayMaker:
-    """Return a function that makes the column after the assignments to it or to fields in it. name: of the old column in the
-    batch. inner_values: the assigned values by path in the column; () is the column itself."""
+    """Return a function that makes the column after the assignments to it or to fields in it. name: the name of the old column in
+    the batch. inner_values: the assigned values by path in the column; () is the column itself."""
     if not inner_values:
         return lambda batch: batch.column(name)
     if () in inner_values:

@@ -126,7 +126,7 @@ class Dml:
     def on(cls, snapshot: Snapshot, operation: str, request: WriteRequest, changes: DefinitionChanges = _NO_CHANGES) -> Self:
         """Begin the operation on a version of a table. operation: DELETE, UPDATE, MERGE or WRITE. request: its time zone,
         isolation level, file settings, auto compaction, text for the history, and application transaction (see
-        Transaction.set_transaction) apply. changes: of the table's definition by the operation (schema evolution).
+        Transaction.set_transaction) apply. changes: how the operation changes the table's definition (schema evolution).
 
         Raises what write_state raises, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY) for an append-only table. A
         MERGE is let through, because it may only insert rows; the commit raises the error if it removes rows.

@@ -309,7 +309,7 @@ class _Merge:
     # ------------------------------------------------------------ changed rows
 
     def _make_changes(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The changed rows of the table, in the columns of task_changes.py. batches: of the scan of the table."""
+        """The changed rows of the table, in the columns of task_changes.py. batches: the batches of the scan of the table."""
         table_batches = combine_batches(batches, _BATCH_BYTES)
         return _regroup_by_schema(part for batch in table_batches for part in self._make_changes_of_batch(batch))
 

@@ -57,7 +57,7 @@ _BYTE_TYPES = frozenset({"string", "binary"})
 
 @dataclass(frozen=True, slots=True)
 class SideComparison:
-    """A comparison of a value of the table with one of the source: target <op> source. data_type: of both values."""
+    """A comparison of a value of the table with one of the source: target <op> source. data_type: the type of both values."""
 
     op: str
     target: Expression

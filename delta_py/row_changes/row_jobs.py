@@ -68,9 +68,9 @@ def change_rows(
     """Carry out the change and return its metrics.
 
     scan: None when no row has to be read. make_changes: makes changed rows, in the columns of task_changes.py, of the scan's
-    batches. make_inserts: makes the rows to insert; called after all rows of the scan are read. parameters: of the operation in
-    the table's history. name_metrics: as in Dml.commit. Raises what these functions raise, and conflicts as Transaction.commit;
-    nothing is changed then.
+    batches. make_inserts: makes the rows to insert; called after all rows of the scan are read. parameters: those of the
+    operation in the table's history. name_metrics: as in Dml.commit. Raises what these functions raise, and conflicts as
+    Transaction.commit; nothing is changed then.
     """
     start = time.monotonic()
     try:

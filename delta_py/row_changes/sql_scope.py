@@ -27,8 +27,8 @@ TARGET, SOURCE = "t.", "s."
 
 @dataclass(frozen=True)
 class Side:
-    """The table or the source of a command. alias: the qualifier of its names in SQL, as in `t.id`. prefix: of the names of its
-    columns in rows that hold columns of both sides; empty if there is one side."""
+    """The table or the source of a command. alias: the qualifier of its names in SQL, as in `t.id`. prefix: what the names of its
+    columns begin with in rows that hold columns of both sides; empty if there is one side."""
 
     schema: StructType
     alias: str | None = None

@@ -76,7 +76,7 @@ class CreatePlan:
 
 @dataclass(frozen=True, slots=True)
 class ReplacePlan:
-    """The commit gives an existing table a new definition, and replaces all of its rows. table_id: of the existing table."""
+    """The commit gives an existing table a new definition, and replaces all of its rows. table_id: the existing table's id."""
 
     overwrites: ClassVar[Overwrites] = Overwrites.TABLE
     changes_definition: ClassVar[bool] = True
@@ -326,8 +326,8 @@ def _check_partitioning(state: WriteState, partition_by: Sequence[str] | None) -
 def _check_clustering(
     snapshot: Snapshot, config: TableConfig, domain: DomainMetadata | None, cluster_by: Sequence[str] | None
 ) -> None:
-    """Raise SchemaMismatchError unless cluster_by is None, or names the clustering columns in their order. config, domain: of the
-    table after the write."""
+    """Raise SchemaMismatchError unless cluster_by is None, or names the clustering columns in their order. config, domain: the
+    table's configuration and its clustering domain after the write."""
     if cluster_by is None:
         return
     paths = logical_clustering_paths(config.schema, domain)

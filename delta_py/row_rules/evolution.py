@@ -208,8 +208,8 @@ class SchemaMerge:
     retyped: list[tuple[Path, DataType, DataType]] = dataclasses.field(default_factory=list)
 
     def merge_structs(self, table: StructType, data: StructType, path: Path) -> StructType:
-        """The table's fields, merged with those of the data, and then the data's other fields. path: of the struct; () for the
-        whole schema."""
+        """The table's fields, merged with those of the data, and then the data's other fields. path: the path of the struct; ()
+        for the whole schema."""
         data_fields = {f.name.lower(): f for f in data.fields}
         table_fields = tuple(self._merge_fields(f, data_fields.get(f.name.lower()), (*path, f.name)) for f in table.fields)
         table_names = {f.name.lower() for f in table.fields}

@@ -76,7 +76,8 @@ class RuleColumn:
 class RulesForSpark:
     """What Spark must compute for a save. defaults: columns that the data lacks, and whose defaults Spark computes. columns: the
     rules that Spark computes. inputs: the table's columns that these rules name. Some inputs are missing in the data: those of
-    `generated` get the value of their generation expression, those of `absent` are null. partition_columns: of the table."""
+    `generated` get the value of their generation expression, those of `absent` are null. partition_columns: the table's partition
+    columns."""
 
     defaults: tuple[StructField, ...]
     columns: tuple[RuleColumn, ...]

@@ -60,7 +60,7 @@ _OPERAND = "value"
 
 @dataclass(frozen=True, slots=True)
 class TimeRules:
-    """How times in the data are converted. time_zone: of the session, for conversions between texts and times.
+    """How times in the data are converted. time_zone: the session's, for conversions between texts and times.
     truncate_nanoseconds: round times down to the microsecond, as when files of other writers are read; without it a time with
     nanoseconds is refused."""
 
@@ -220,7 +220,8 @@ def _is_bytes(source: pa.DataType) -> bool:
 
 
 def _extension_converter(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
-    """The conversion of values in an Arrow extension type: of their storage, the plain array inside. None for other types.
+    """The conversion of values in an Arrow extension type: it converts the plain array inside (their storage). None for other
+    types.
 
     Raises SchemaMismatchError for shapes with another CRS than the column's."""
     if isinstance(source, pa.BaseExtensionType):
@@ -311,7 +312,7 @@ def _map_converter(source: pa.DataType, target: MapType, name: str, times: TimeR
 
 
 def _type_mismatch(source: pa.DataType, target: DataType, name: str, why: str = "") -> SchemaMismatchError:
-    """The error for data whose type the column cannot take. name: of the column. why: a sentence, or empty."""
+    """The error for data whose type the column cannot take. name: the column's name. why: a sentence, or empty."""
     hint = (
         "Cast the column before writing." if target != VOID else "Write with the option mergeSchema to give it the data's type."
     )
@@ -329,7 +330,7 @@ def _type_mismatch(source: pa.DataType, target: DataType, name: str, why: str = 
 def _does_not_fit(
     name: str, target: DataType, why: str, remedy: str = "Cast or round the column before writing."
 ) -> SchemaMismatchError:
-    """The error for a value that the column cannot hold. name: of the column. why, remedy: sentences."""
+    """The error for a value that the column cannot hold. name: the column's name. why, remedy: sentences."""
     return SchemaMismatchError(
         f"Column {name} of the table is {type_name(target)}, and the data has a value that it cannot hold. {why} "
         f"Nothing was written. {remedy}",
@@ -382,8 +383,8 @@ def check_may_be_absent(missing: StructField, name: str) -> None:
 
 
 def unenforceable(rule: str, text: str, feature: str, why: DeltaError | None = None) -> UnsupportedTableFeatureError:
-    """The error for a rule that this version cannot enforce. rule: in words. text: its SQL. feature: the table feature. why: the
-    cause."""
+    """The error for a rule that this version cannot enforce. rule: the rule in words. text: its SQL. feature: the table feature.
+    why: the cause."""
     reason = "It could not keep the rule for the new rows." if why is None else why.message
     return UnsupportedTableFeatureError(
         f"This version cannot write into a table with {rule} ({text}). {reason} "

@@ -58,7 +58,7 @@ def is_widening(old: DataType, new: DataType, *, like_iceberg: bool = False) -> 
 
 def type_change(old: DataType, new: DataType, inside: Path, version: int | None = None) -> dict[str, Any]:
     """The record of one change. inside: the path from the field to the element, key or value that changed; () for the field
-    itself. version: of the table; only clients of the feature's preview require it."""
+    itself. version: the table's version after the change; only clients of the feature's preview require it."""
     numbered = {} if version is None else {"tableVersion": version}
     change = {**numbered, "fromType": _protocol_name(old), "toType": _protocol_name(new)}
     return {**change, "fieldPath": ".".join(inside)} if inside else change

@@ -54,7 +54,7 @@ class FilePruner:
 
     predicate: the conjuncts that files can be checked for; None if there is no filter, so that every file may match.
     partition_fields: the partition columns in it. stats_leaves: the columns whose statistics it needs, with their types.
-    timezone: in which partition values of timestamps without an offset are read.
+    timezone: the zone in which partition values of timestamps without an offset are read.
     same_in_file: columns in the list of files that hold, under these names, one value for all rows of a file.
     """
 
@@ -171,7 +171,7 @@ def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
 
 def typed_partition_values(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:
     """The values that rows of the files have in a partition column, padded if it is a CHAR. A text that is not a value of the
-    type becomes null, too; `malformed` tells the two cases apart. texts: as partition_texts returns them."""
+    type becomes null, too; `malformed` tells the two cases apart. texts: from partition_texts."""
     return pad(parse_partition_values(texts, column.data_type, timezone=timezone, errors="null"), padded_chars(column))
 
 

@@ -50,8 +50,8 @@ class _Step:
 @dataclass(frozen=True, slots=True)
 class PartitionSet:
     """A set of partitions. values: for each partition, the texts of its values by physical name, as in the log; no two partitions
-    have the same texts. timezone: in which timestamps without an offset are read. _fields: the partition columns, by physical
-    path. _steps: one for each column."""
+    have the same texts. timezone: the zone in which timestamps without an offset are read. _fields: the partition columns, by
+    physical path. _steps: one for each column."""
 
     values: tuple[Mapping[str, str | None], ...]
     timezone: str
@@ -148,8 +148,9 @@ def _comparable(values: pa.Array) -> pa.Array:
 def _combine(codes: pa.Array, values: pa.Array, distinct_values: pa.Array) -> pa.Array:
     """One number for each pair of a code and a value; different pairs have different numbers.
 
-    codes: the number of the combination in the previous columns. distinct_values: of the partitions, in this column. The result
-    is null if the code is null, or if the value is not among distinct_values. A null value counts like any other value.
+    codes: the number of the combination in the previous columns. distinct_values: the distinct values of the partitions in this
+    column. The result is null if the code is null, or if the value is not among distinct_values. A null value counts like any
+    other value.
     """
     value_numbers = pc.index_in(values, distinct_values).cast(pa.int64())
     return pc.add(pc.multiply(codes.cast(pa.int64()), scalar(len(distinct_values), pa.int64())), value_numbers)

@@ -150,15 +150,21 @@ _MAX_PARTS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
-    """metadata_column: offer `_metadata`. drop_rows: the scan itself must drop rows for which the predicate is not true.
-    timezone: in which partition values of timestamps without an offset are read. keep_all: the files carry their statistics,
-    tags, clustering provider and the log's spelling of their paths, for a commit that refers to them. row_address: offer
-    ROW_ADDRESS. limit: this number of rows is enough, in any order. Planning stops at the files that surely have them, and the
-    report covers the files up to there. It has no effect if rows may be dropped, or files may be missing. count_rows: the
-    report has the number of rows, if the log contains it. counted: as in ScanState, but for columns of the predicate.
-    to_write: as in ScanState; always set for scans with row addresses. ignore_missing_files: a missing data file is skipped,
-    with a warning. It has no effect if rows are read to be written, because a commit would lose the rows for good.
-    verify_checksums: as in ScanState."""
+    """How to plan a scan.
+
+    metadata_column: offer the column `_metadata`. row_address: offer the column ROW_ADDRESS.
+    drop_rows: the scan itself must drop rows for which the predicate is not true; otherwise the caller does.
+    timezone: the zone in which partition values of timestamps without an offset are read.
+    keep_all: the files carry their statistics, tags, clustering provider and the log's spelling of their paths, for a commit that
+    refers to them.
+    limit: this number of rows is enough, in any order. Planning stops at the files that surely have them, and the report covers
+    the files up to there. It has no effect if rows may be dropped, or files may be missing.
+    count_rows: the report has the number of rows, if the log contains it.
+    ignore_missing_files: a missing data file is skipped, with a warning. It has no effect if rows are read to be written, because
+    a commit would lose the rows for good.
+    counted: as in ScanState, but columns of the predicate are left out. to_write: as in ScanState; always set for scans with row
+    addresses. verify_checksums: as in ScanState.
+    """
 
     metadata_column: bool = False
     row_address: bool = False
@@ -233,8 +239,8 @@ def plan_listed_files(
 class _SelectedFiles:
     """Collects the files that a plan keeps, batch by batch.
 
-    schema: of these files. row_limit: the number of rows that is enough; None for all. index: the table's indexes, if they can
-    rule out files. They are checked last, by `to_scan`.
+    schema: the schema of the list of these files. row_limit: the number of rows that is enough; None for all rows. index: the
+    table's indexes, if they can rule out files. They are checked last, by `to_scan`.
     """
 
     def __init__(self, schema: pa.Schema, row_limit: int | None, index: IndexLookup | None = None) -> None:

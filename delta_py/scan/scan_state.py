@@ -100,9 +100,9 @@ class ScanFile:
     partition_values: physical column name -> text as in the log.
     deletion_vector: its rows are left out. selection: if set, only its rows are read (change data feed).
     constants: values of CONSTANT columns for every row, by logical name. stats, tags, clustering_provider: as in the log, and
-    path_text: the log's spelling of the path, if the plan kept them. number: of the file in a plan for DML. part: the byte range
-    (first byte, length) of the row groups to read. A row group belongs to the range that holds its middle. None for the whole
-    file.
+    path_text: the log's spelling of the path, if the plan kept them. number: the file's number in a plan for DML.
+    part: the byte range (first byte, length) of the row groups to read. A row group belongs to the range that holds its middle.
+    None for the whole file.
     """
 
     path: str

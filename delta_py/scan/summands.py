@@ -66,7 +66,8 @@ class Summand:
 
     @classmethod
     def parse(cls, expression: Any) -> Summand:
-        """expression: from JSON, as in the module's example. Raises ValueError, KeyError, TypeError for anything else."""
+        """The summand in a JSON value. expression: the value, as in the module's example. Raises ValueError, KeyError, TypeError
+        for anything else."""
         if isinstance(expression, str):
             return cls(column=expression)
         if isinstance(expression, dict):
@@ -118,7 +119,8 @@ class Summand:
 
 
 def _combine(operation: str, left: Numbers, right: Numbers, scale: int) -> Numbers | None:
-    """The result of the operation on the values of both sides; None if it may exceed 64 bits. scale: of the result."""
+    """The result of the operation on the values of both sides; None if it may exceed 64 bits. scale: the number of decimal places
+    of the result."""
     compute, compute_bound = _OPERATIONS[operation]
     # Each operation has its smallest and largest result at the bounds of the two sides.
     ends = [compute_bound(left_end, right_end) for left_end in left.bounds for right_end in right.bounds]

@@ -234,8 +234,8 @@ def remove_rows(files: Iterable[TouchedFile], rewrite: Rewrite, *, task: int = 0
 
 @dataclass(frozen=True, slots=True)
 class _RowSets:
-    """A file's rows, as sets of positions. deleted_before: by the file's deletion vector. deleted, updated: to remove now.
-    row_count: of the Parquet file, with the deleted rows."""
+    """A file's rows, as sets of positions. deleted_before: rows that the file's deletion vector deletes. deleted, updated: rows
+    to remove now. row_count: the number of rows in the Parquet file, with the deleted rows."""
 
     row_count: int
     deleted_before: BitMap64
