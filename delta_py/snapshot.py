@@ -371,7 +371,8 @@ class _Log:
         self._unusable_paths: frozenset[str] = frozenset()
 
     def protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
-        """Raises CorruptTableError (DELTA_STATE_RECOVER_ERROR) if the log contains no protocol or no metadata."""
+        """The protocol and metadata of the version, from the commits, and from the checkpoint if these do not have both. Raises
+        CorruptTableError (DELTA_STATE_RECOVER_ERROR) if the log contains no protocol or no metadata."""
         state = protocol_and_metadata_of_commits(self._segment, self._commits)
         if not state.has_protocol_and_metadata:
             state = self._read(lambda segment, checkpoint: protocol_and_metadata(segment, self._commits, checkpoint))

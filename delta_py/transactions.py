@@ -95,7 +95,8 @@ class DeltaTransaction:
     # ------------------------------------------------------------ begin and end
 
     def __enter__(self) -> Self:
-        """Raises UnsupportedOperationError for a transaction that has begun and not ended: its changes so far would be lost."""
+        """Begin the transaction. Raises UnsupportedOperationError for one that has begun and not ended: its changes so far would
+        be lost."""
         if self._open_transaction is not None:
             raise UnsupportedOperationError(
                 f"The transaction {self._open_transaction.identity} has begun and not ended, so it cannot begin again. Use "

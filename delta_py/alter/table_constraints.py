@@ -142,7 +142,8 @@ def _find_constraint(config: TableConfig, name: str) -> tuple[str, str] | None:
 
 
 def check_new_constraint(config: TableConfig, rule: RowRule, time_zone: str) -> None:
-    """Raises InvalidOptionError, as add_constraint says, for a name that exists or is reserved, and for SQL that is no condition.
+    """Check a new CHECK constraint, without reading rows. Raises InvalidOptionError, as add_constraint, for a name that exists or
+    is reserved, and for SQL that is no condition.
 
     A condition that this library cannot evaluate is accepted if it may be boolean and a Spark session may evaluate it.
     """

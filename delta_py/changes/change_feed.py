@@ -107,10 +107,10 @@ def plan_changes(
     One starting bound is required; a time means the first commit at or after it. Without an ending bound, or with an
     ending_version after the newest version, the newest version ends the range. An ending time means the last commit at or before
     it. Times are ms since 1970.
-    allow_out_of_range: a start after the newest version or after ending_version gives no changes,
-    and an ending time after the newest version means the newest version; without it, each of these is an error.
-    columns, predicate: they may name the columns of changes_schema. options: by default, rows for which the predicate is not true are
-    dropped.
+    allow_out_of_range: a start after the newest version or after ending_version gives no changes, and an ending time after the
+    newest version means the newest version; without it, each of these is an error.
+    columns, predicate: they may name the columns of changes_schema. options: by default, rows for which the predicate is not
+    true are dropped.
     Raises ChangeDataFeedError: DELTA_NO_START_FOR_CDC_READ, DELTA_CDC_START_VERSION_AFTER_LATEST,
     DELTA_INVALID_CDC_RANGE, DELTA_MISSING_CHANGE_DATA if the feed was off for a version of the range, and
     DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE; TimestampOutOfRangeError; LogFileNotFoundError for missing commits.
@@ -342,7 +342,8 @@ class ChangePruner:
 
     @classmethod
     def of(cls, config: TableConfig, predicate: Expression | None, timezone: str) -> ChangePruner:
-        """config: the table. predicate: over the table's columns and those of the feed; None for all rows."""
+        """The pruner for a predicate on the changes of a table. predicate: over the table's columns and those of the feed; None
+        for all rows."""
         fields = {f.name: f for f in CHANGE_FIELDS}
         data_file_pruner = FilePruner.of(config, predicate, timezone, fields)
         del fields[CHANGE_TYPE]

@@ -107,7 +107,8 @@ class ChangeActions:
 
     @classmethod
     def of(cls, commits: Sequence[CommitFacts], files: pa.Table) -> ChangeActions:
-        """files: _ACTIONS, with all file actions of the commits. Drops the adds and removes of a commit that has change files."""
+        """Drop the adds and removes of commits that have change files, and give each action its place. files: _ACTIONS, with all
+        file actions of the commits."""
         with_change_files = [commit.version for commit in commits if commit.has_change_files]
         if with_change_files:
             has_change_file_commit = pc.is_in(files[COMMIT_VERSION], value_set=pa.array(with_change_files, pa.int64()))

@@ -76,7 +76,7 @@ def build_table(store: ObjectStore, mode: str, definition: TableDefinition, *, j
 
 
 def _build(store: ObjectStore, mode: str, definition: TableDefinition, *, join: bool) -> int:
-    """As build_table, but do not enter the table in a catalog."""
+    """Create or replace the table as build_table, but do not enter it in a catalog."""
     try:
         snapshot = Snapshot.load(store)
     except TableNotFoundError:

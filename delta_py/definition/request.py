@@ -117,7 +117,7 @@ class WriteRequest:
         return replace(self, configuration=rules.properties(self.configuration), defaults=rules.defaults(self.defaults))
 
     def check(self) -> None:
-        """Raises InvalidOptionError for an invalid value (DELTA_ILLEGAL_OPTION, INVALID_SAVE_MODE,
+        """Check the options. Raises InvalidOptionError for an invalid value (DELTA_ILLEGAL_OPTION, INVALID_SAVE_MODE,
         DELTA_INVALID_ISOLATION_LEVEL), or one that the log cannot hold; and for options that contradict each other
         (DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS, DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE,
         DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE, DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE).

@@ -159,7 +159,8 @@ class TableIndexes:
         return pa.Table.from_pylist(sorted(rows, key=lambda row: str(row["name"])), INDEXES_SCHEMA)
 
     def cover(self, name: str, limits: BuildLimits) -> int:
-        """As refresh of one existing index, within limits. Plans again if another refresh was faster."""
+        """Cover new files of one index and merge its segments, as refresh, but do at most the work that the limits allow; returns
+        the newest version. Plans again if another refresh was faster."""
         conflict_count = 0
         while True:
             snapshot = self._load()

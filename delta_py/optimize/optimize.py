@@ -156,7 +156,8 @@ def _load_newest(store: ObjectStore) -> tuple[Snapshot, DomainMetadata | None]:
 
 
 class LocalBinWriters:
-    """BinWriters in threads of this process. Rows to be sorted are spilled to this machine's disk."""
+    """The BinWriters that do the work of tasks in threads of this process. Rows to be sorted are spilled to this machine's
+    disk."""
 
     def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
         with delete_files_on_failure(rewrite.state), steps(sum(map(estimate_row_count, bins)), "rows") as count:

@@ -350,6 +350,7 @@ def _partition_predicate(snapshot: Snapshot, request: OptimizeRequest) -> Expres
 
 
 def _no_partition_column(column: str, partitions: Sequence[str]) -> InvalidOptionError:
+    """The error for a predicate that names a column which is not a partition column. partitions: the partition columns."""
     return InvalidOptionError(
         f"Predicate references non-partition column '{column}'. Only the partition columns may be referenced: "
         f"[{', '.join(partitions)}]. Nothing was changed: files are chosen as they are, not by the rows in them.",

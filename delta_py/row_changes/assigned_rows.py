@@ -101,7 +101,8 @@ def resolve_assignments(scope: Scope, target: Side, updates: Mapping[str, str], 
 
 
 def convert_constants(scope: Scope, target: Side, new_values: Mapping[str, Any], action: str) -> Values:
-    """As `resolve_assignments`, for Python values. Timestamps without a zone are read in the session's zone."""
+    """Values by the path of the column or field in the table, from Python values. new_values: by name, as the caller spells it.
+    Timestamps without a zone are read in the session's zone. Raises as `resolve_assignments`."""
     values: dict[Path, Value] = {}
     paths = AssignedPaths(action)
     for name, value in new_values.items():

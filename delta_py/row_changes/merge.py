@@ -186,7 +186,7 @@ def _merge_metrics(
     metrics: Mapping[str, int],
     rows_by_clause: Mapping[int, int],
 ) -> dict[str, int]:
-    """As merge_metrics, with the clauses as the caller of TableMerger wrote them."""
+    """The metrics of the MERGE, as merge_metrics computes them, from the clauses as the caller of TableMerger wrote them."""
     kinds_and_actions = [(clause.kind, clause.action) for clause in clauses]
     return merge_metrics(kinds_and_actions, source_row_count, elapsed_ms, metrics, rows_by_clause)
 

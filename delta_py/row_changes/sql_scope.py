@@ -87,7 +87,7 @@ class Scope:
         return self._parse(sql, condition=True)
 
     def expression(self, sql: str) -> Expression:
-        """As predicate, for an expression of any type."""
+        """The expression over the columns of `rows`, of any type. Raises as predicate."""
         return self._parse(sql, condition=False)
 
     def _parse(self, sql: str, *, condition: bool) -> Expression:
@@ -114,6 +114,7 @@ class Scope:
         return Column((side.prefix + fields[0].name, *(f.name for f in fields[1:])))
 
     def _unresolved(self, path: Path) -> SchemaMismatchError:
+        """The error for a name that is a column of no side."""
         name, known_names = ".".join(path), ", ".join(self._all_names())
         return SchemaMismatchError(
             f"Cannot resolve {name} in {self.where} given columns {known_names}. Nothing was changed. Correct the name or "
@@ -126,6 +127,7 @@ class Scope:
         )
 
     def _ambiguous(self, path: Path) -> ExpressionError:
+        """The error for a name without an alias that both sides have."""
         name = ".".join(path)
         aliases = " or ".join(f"{side.alias}.{name}" for side in self.sides)
         return ExpressionError(
@@ -136,4 +138,5 @@ class Scope:
         )
 
     def _all_names(self) -> list[str]:
+        """The names of all columns, with the aliases of their sides, for messages."""
         return [name if side.alias is None else f"{side.alias}.{name}" for side in self.sides for name in side.schema.names]

@@ -134,7 +134,7 @@ def _single_condition(replace_where: str | None, predicate: str | None) -> str |
 
 
 def write_rows(store: ObjectStore, reader: pa.RecordBatchReader, request: WriteRequest) -> int:
-    """As write_delta, for a store and rows that are open already. reader: from arrow_stream."""
+    """Write the rows in one commit; returns the version, and raises, as write_delta. reader: the rows, from arrow_stream."""
     request.check()
     snapshot, begin = _load_newest(store), time.monotonic()
     plan = plan_on_snapshot(store, snapshot, from_arrow_schema(reader.schema), request)

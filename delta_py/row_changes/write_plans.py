@@ -253,7 +253,8 @@ def _with_request_options(state: WriteState, request: WriteRequest, domains: Ite
 
 
 def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteRequest) -> ChangePlan:
-    """As plan_on_snapshot, for a write to an existing table that keeps its definition, or only adds to it."""
+    """The plan of a write to an existing table that keeps its definition, or only changes a part of it, such as adding columns.
+    Raises as plan_on_snapshot."""
     if not data_schema.fields:
         raise SchemaMismatchError(
             "The data has no columns. Its rows would be all null, and an overwrite would only delete. Nothing was written.",

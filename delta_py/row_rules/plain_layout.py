@@ -260,6 +260,7 @@ def _null_mask(array: pa.Array) -> pa.Array | None:
 
 
 def _is_text(kind: pa.DataType) -> bool:
+    """Whether values of the type are texts or bytes of any length, in any layout."""
     types = pa.types
     return bool(
         types.is_string(kind)

@@ -135,7 +135,8 @@ class RowCheck:
     """One rule, ready to check batches whose schema is `to_arrow_schema(schema)`."""
 
     def __init__(self, rule: RowRule, schema: StructType, clock: Clock) -> None:
-        """Raises UnsupportedTableFeatureError for a rule of the table that cannot be evaluated exactly, and ExpressionError or
+        """schema: the columns of the batches to check. clock: the time that current_timestamp() and similar functions return.
+        Raises UnsupportedTableFeatureError for a rule of the table that cannot be evaluated exactly, and ExpressionError or
         SchemaMismatchError for such a condition of replaceWhere."""
         self.rule = rule
         try:
@@ -372,7 +373,7 @@ def check_lengths(array: pa.Array, types: CharTypes, name: str, *, counts_blanks
 
 
 def _check_length(array: pa.Array, declared: CharType, name: str) -> None:
-    """As check_lengths, for texts with one declared type."""
+    """Check the lengths of texts that all have the declared type. Raises as check_lengths. name: the column's, for messages."""
     too_long = pc.fill_null(pc.greater(pc.utf8_length(array), declared.length), False)
     count = too_long.true_count
     if count == 0:

@@ -208,7 +208,7 @@ def _variant_converter(source: pa.DataType, name: str) -> Converter | None:
 
 
 def _shape_converter(source: pa.DataType, target: GeospatialType, name: str) -> Converter:
-    """As converter, for a column of shapes."""
+    """The conversion of shapes to the column's WKB. Raises SchemaMismatchError for data that has no shapes."""
     convert = shape_converter(source, target, name)
     if convert is None:
         raise _type_mismatch(source, target, name)
@@ -242,7 +242,7 @@ def _in_sequence(convert_first: Converter | None, convert_second: Converter | No
 
 
 def _struct_converter(source: pa.DataType, target: StructType, name: str, times: TimeRules) -> Converter:
-    """As converter, for a struct: its fields are matched by name, and fields that the data lacks become null."""
+    """The conversion of structs: fields are matched by name, and fields that the data lacks become null. Raises as converter."""
     if not pa.types.is_struct(source):
         raise _type_mismatch(source, target, name)
     places = _field_places(source, target, name)
@@ -290,7 +290,7 @@ def _field_places(source: pa.StructType, target: StructType, name: str) -> list[
 
 
 def _list_converter(source: pa.DataType, target: ArrayType, name: str, times: TimeRules) -> Converter:
-    """As converter, for an array."""
+    """The conversion of arrays, element by element. Raises as converter."""
     if not (pa.types.is_list(source) or pa.types.is_large_list(source)):
         raise _type_mismatch(source, target, name)
     target_type = to_arrow_type(target)
@@ -299,7 +299,7 @@ def _list_converter(source: pa.DataType, target: ArrayType, name: str, times: Ti
 
 
 def _map_converter(source: pa.DataType, target: MapType, name: str, times: TimeRules) -> Converter:
-    """As converter, for a map."""
+    """The conversion of maps, key by key and value by value. Raises as converter."""
     if not pa.types.is_map(source):
         raise _type_mismatch(source, target, name)
     target_type = to_arrow_type(target)

@@ -106,6 +106,7 @@ class _Condition:
 
     @classmethod
     def of(cls, snapshot: Snapshot, part: Expression, timezone: str) -> _Condition:
+        """The condition that a conjunct (`part`) of the predicate is."""
         config = snapshot.config
         pruner = FilePruner.of(config, part, timezone)
         columns = tuple(joined_name(path) for path in sorted(columns_of(part)))

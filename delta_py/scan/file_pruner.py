@@ -72,8 +72,9 @@ class FilePruner:
         timezone: str = "UTC",
         same_in_file: Mapping[str, StructField] | None = None,
     ) -> FilePruner:
-        """predicate: over logical paths. timezone: as in ScanOptions. same_in_file: columns that the table does not have, such
-        as those of the change feed; the predicate may use them."""
+        """The pruner for a predicate on a table. predicate: over logical paths; None for no filter. timezone: as in ScanOptions.
+        same_in_file: columns that the table does not have, such as those of the change feed; the predicate may use them. The list
+        of files must have these columns, with one value for all rows of a file."""
         if predicate is None:
             return cls(None)
         from delta_py.expressions.skipping_conditions import columns_with_stats

@@ -153,7 +153,7 @@ class ScanOptions:
     """How to plan a scan.
 
     metadata_column: offer the column `_metadata`. row_address: offer the column ROW_ADDRESS.
-    drop_rows: the scan itself must drop rows for which the predicate is not true; otherwise the caller does.
+    drop_rows: the scan must drop rows for which the predicate is not true; otherwise it may return some of them.
     timezone: the zone in which partition values of timestamps without an offset are read.
     keep_all: the files carry their statistics, tags, clustering provider and the log's spelling of their paths, for a commit that
     refers to them.
