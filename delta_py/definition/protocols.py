@@ -123,18 +123,18 @@ def features_in_use(schema: StructType, properties: Properties) -> set[str]:
     """Names of the features that a table with this schema and these properties needs."""
     types = list(all_types(schema))
     by_type = {"timestampNtz": TIMESTAMP_NTZ, "variantType": VARIANT}
-    used = {feature for feature, data_type in by_type.items() if data_type in types}
+    features = {feature for feature, data_type in by_type.items() if data_type in types}
     rules = ((name, FEATURES[name].in_use) for name in _FEATURES_OF_COLUMNS)
-    used |= {name for name, in_use in rules if in_use is not None and in_use(properties, schema)}
+    features |= {name for name, in_use in rules if in_use is not None and in_use(properties, schema)}
     if properties.get(column_mapping.MODE_PROPERTY, "none").lower() != "none":
-        used.add("columnMapping")
+        features.add("columnMapping")
     if properties.get("delta.checkpointPolicy", "classic").lower() == "v2":
-        used.add("v2Checkpoint")
+        features.add("v2Checkpoint")
     if any(name.lower().startswith("delta.constraints.") for name in properties):
-        used.add("checkConstraints")
+        features.add("checkConstraints")
     # Previews are left out: a property enables the feature under its final name.
     finished = (row for row in FEATURES.values() if row.stands_for is None and row.enabled_by is not None)
-    return used | {row.name for row in finished if row.enabled_by is not None and properties.boolean(row.enabled_by)}
+    return features | {row.name for row in finished if row.enabled_by is not None and properties.boolean(row.enabled_by)}
 
 
 # Features that a new column of such a type adds to the protocol automatically, as in delta-spark.

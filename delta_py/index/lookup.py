@@ -98,38 +98,39 @@ class IndexLookup:
                 pool.map(lambda segment: self._segment_candidates(definition, segment, value_hashes), definition.segments)
             )
         answers = [answer for answer in results if answer is not None]
-        covered = pa.concat_tables([FILES_SCHEMA.empty_table(), *(opened.files for opened, _ in answers)])
+        covered_files = pa.concat_tables([FILES_SCHEMA.empty_table(), *(opened_segment.files for opened_segment, _ in answers)])
         is_candidate = np.concatenate([np.zeros(0, bool), *(candidates for _, candidates in answers)])
-        return keep_mask(files, covered, pa.array(is_candidate))
+        return keep_mask(files, covered_files, pa.array(is_candidate))
 
     def _segment_candidates(
         self, definition: IndexDefinition, segment: Segment, value_hashes: Hashes
     ) -> tuple[OpenSegment, np.ndarray] | None:
         """The segment, and for each of its files whether it is a candidate; None for a segment that cannot be used."""
         try:
-            opened = open_segment(self.store, definition, segment)
+            opened_segment = open_segment(self.store, definition, segment)
             candidates = np.zeros(segment.files, bool)
-            candidates[opened.find_candidates(value_hashes)] = True
-            return opened, candidates
+            candidates[opened_segment.find_candidates(value_hashes)] = True
+            return opened_segment, candidates
         except UnusableSegmentError as error:
             warn_once(self.store.root, f"index {definition.name}", f"{error}; reads do without it. Refresh the index")
             return None
 
 
-def keep_mask(files: pa.Table, covered: pa.Table, is_candidate: pa.Array) -> pa.Array:
+def keep_mask(files: pa.Table, covered_files: pa.Table, is_candidate: pa.Array) -> pa.Array:
     """True for each file that must be read: it is not covered by the index, or it is a candidate. files: with path and size.
-    covered: the files that the index covers (FILES_SCHEMA). is_candidate: for each covered file, whether it may hold the rows.
+    covered_files: the files that the index covers (FILES_SCHEMA). is_candidate: for each covered file, whether it may hold the
+    rows.
     """
-    positions, is_covered = covered_positions(files, covered)
+    positions, is_covered = covered_positions(files, covered_files)
     return pc.if_else(is_covered, pc.fill_null(is_candidate.take(positions), True), True)
 
 
-def covered_positions(files: pa.Table, covered: pa.Table) -> tuple[pa.Array, pa.Array]:
+def covered_positions(files: pa.Table, covered_files: pa.Table) -> tuple[pa.Array, pa.Array]:
     """The position of each file among the covered ones (FILES_SCHEMA), null if absent; and whether it is covered with the same
     size.
     """
-    positions = pc.index_in(files["path"], covered["path"].combine_chunks()).combine_chunks()
-    sizes = covered["size"].combine_chunks().take(positions)
+    positions = pc.index_in(files["path"], covered_files["path"].combine_chunks()).combine_chunks()
+    sizes = covered_files["size"].combine_chunks().take(positions)
     return positions, pc.fill_null(pc.equal(sizes, files["size"].combine_chunks()), False)
 
 

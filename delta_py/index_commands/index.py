@@ -345,14 +345,14 @@ def _with_new_segments(newest: Snapshot, *, built: BuiltIndex, planned: IndexDef
 
 def _index_row(snapshot: Snapshot, definition: IndexDefinition, table_files: pa.Table) -> dict[str, object]:
     """The row of INDEXES_SCHEMA for an index. table_files: all files of the version."""
-    files = [opened.files for _, opened in open_segments(snapshot, definition) if opened is not None]
-    covered = pc.sum(covered_mask(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), table_files)).as_py() or 0
+    files = [opened_segment.files for _, opened_segment in open_segments(snapshot, definition) if opened_segment is not None]
+    covered_count = pc.sum(covered_mask(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), table_files)).as_py() or 0
     path = find_indexed_column(snapshot.config, definition) or definition.column
     return {
         "name": definition.name,
         "column": ".".join(path),
-        "files": covered,
-        "uncovered": table_files.num_rows - covered,
+        "files": covered_count,
+        "uncovered": table_files.num_rows - covered_count,
         "segments": len(definition.segments),
         "rows": sum(segment.rows for segment in definition.segments),
         "bytes": sum(segment.bytes for segment in definition.segments),

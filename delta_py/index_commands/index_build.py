@@ -109,9 +109,9 @@ def files_without_vectors(snapshot: Snapshot) -> pa.Table:
     return files.set_column(place, files.schema.field(place), pa.nulls(files.num_rows, files.schema.field(place).type))
 
 
-def covered_mask(covered: pa.Table, files: pa.Table) -> pa.Array:
-    """For each file, whether the index covers it, with the same size. covered: the files that it covers (FILES_SCHEMA)."""
-    return covered_positions(files, covered)[1]
+def covered_mask(covered_files: pa.Table, files: pa.Table) -> pa.Array:
+    """For each file, whether the index covers it, with the same size. covered_files: the files that it covers (FILES_SCHEMA)."""
+    return covered_positions(files, covered_files)[1]
 
 
 class IndexBuild:
@@ -126,12 +126,16 @@ class IndexBuild:
     def run(self) -> BuiltIndex:
         """Write the new segments, and return the index with them. The index is not committed."""
         table_files = files_without_vectors(self._snapshot)
-        opened = list(open_segments(self._snapshot, self._definition))
+        segments_with_footers = list(open_segments(self._snapshot, self._definition))
         try:
-            merged = self._merge_segments(table_files, opened)
-            replaced = {segment for segment, opened_segment in opened if opened_segment is None} | merged
+            merged_segments = self._merge_segments(table_files, segments_with_footers)
+            replaced_segments = {
+                segment for segment, opened_segment in segments_with_footers if opened_segment is None
+            } | merged_segments
             covered_files = [
-                opened_segment.files for segment, opened_segment in opened if opened_segment is not None and segment not in merged
+                opened_segment.files
+                for segment, opened_segment in segments_with_footers
+                if opened_segment is not None and segment not in merged_segments
             ]
             covered = pa.concat_tables([FILES_SCHEMA.empty_table(), *covered_files, *self._merged_files])
             self._index_files(self._within_byte_limit(table_files.filter(pc.invert(covered_mask(covered, table_files)))))
@@ -142,16 +146,18 @@ class IndexBuild:
             delete_files(self._snapshot.store, [segment.path for segment in self._new_segments])
             raise
         definition = self._definition
-        segments = tuple(segment for segment in definition.segments if segment not in replaced)
+        segments = tuple(segment for segment in definition.segments if segment not in replaced_segments)
         return BuiltIndex(
             definition.with_segments((*segments, *self._new_segments)),
             tuple(self._new_segments),
-            tuple(segment for segment in definition.segments if segment in replaced),
+            tuple(segment for segment in definition.segments if segment in replaced_segments),
         )
 
     # ------------------------------------------------------------ existing segments
 
-    def _merge_segments(self, table_files: pa.Table, opened: list[tuple[Segment, OpenSegment | None]]) -> set[Segment]:
+    def _merge_segments(
+        self, table_files: pa.Table, segments_with_footers: list[tuple[Segment, OpenSegment | None]]
+    ) -> set[Segment]:
         """Rewrite the small segments if there are many, and the segments that mostly cover removed files. Returns the segments
         that are rewritten.
 
@@ -160,7 +166,7 @@ class IndexBuild:
         self._merged_files: list[pa.Table] = []
         usable_segments = [
             (segment, opened_segment, covered_mask(table_files, opened_segment.files))
-            for segment, opened_segment in opened
+            for segment, opened_segment in segments_with_footers
             if opened_segment is not None
         ]
         small_segments = [segment for segment, *_ in usable_segments if segment.rows < self._limits.small_rows]
@@ -169,13 +175,15 @@ class IndexBuild:
         )
         covered_count = pc.sum(covered_mask(covered_files, table_files)).as_py() or 0
         adds_segment = covered_count < table_files.num_rows  # then `run` will add a segment for the files that are not covered
-        merged = (
+        segments_to_merge = (
             set(small_segments) if small_segments and len(small_segments) + adds_segment >= self._limits.merge_count else set()
         )
-        merged |= {segment for segment, _, is_live in usable_segments if 2 * (pc.sum(is_live).as_py() or 0) < segment.files}
-        merged |= {segment for segment, *_ in usable_segments if segment.files == 0}
+        segments_to_merge |= {
+            segment for segment, _, is_live in usable_segments if 2 * (pc.sum(is_live).as_py() or 0) < segment.files
+        }
+        segments_to_merge |= {segment for segment, *_ in usable_segments if segment.files == 0}
         for segment, opened_segment, is_live in usable_segments:
-            if segment not in merged or not (pc.sum(is_live).as_py() or 0):
+            if segment not in segments_to_merge or not (pc.sum(is_live).as_py() or 0):
                 continue
             try:
                 segment_hashes, numbers = opened_segment.read_rows()
@@ -187,7 +195,7 @@ class IndexBuild:
             files = opened_segment.files.filter(is_live)
             self._add_rows(files, segment_hashes[is_live_row], new_numbers[numbers[is_live_row]])
             self._merged_files.append(files)
-        return merged
+        return segments_to_merge
 
     # ------------------------------------------------------------ new files
 

@@ -89,6 +89,6 @@ def _uncovered_counts(snapshot: Snapshot, definitions: list[IndexDefinition]) ->
     for definition in definitions:
         assert table_files is not None
         files = [opened.files for _, opened in open_segments(snapshot, definition) if opened is not None]
-        covered = covered_mask(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), table_files)
-        counts.append(table_files.num_rows - (pc.sum(covered).as_py() or 0))
+        is_covered = covered_mask(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), table_files)
+        counts.append(table_files.num_rows - (pc.sum(is_covered).as_py() or 0))
     return counts

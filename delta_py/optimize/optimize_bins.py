@@ -237,7 +237,7 @@ class Compaction:
         of new files are found. The two differ if column mapping is removed."""
         config = self.snapshot.config
         names = zip(config.partition_fields, config.physical_partition_columns, self._new_partition_names(), strict=True)
-        return {old: new_name for field, old, new_name in names if field.data_type == TIMESTAMP}
+        return {old_name: new_name for field, old_name, new_name in names if field.data_type == TIMESTAMP}
 
     def _new_partition_names(self) -> Sequence[str]:
         """The names of the partition columns in the actions of new files, in order."""
@@ -289,26 +289,26 @@ class Compaction:
         paths = pa.array([file.path for files in bins for file in files], pa.string())
         files = plan_scan(newest, None, self.predicate, self._scan_options).files
         files = files.filter(pc.is_in(files["path"], paths))
-        live = {file.path: file for batch in files.to_batches() for file in scan_files(batch)}
-        live_bins = [tuple(live[file.path] for file in files if file.path in live) for files in bins]
-        return [now if len(now) == len(files) else None for now, files in zip(live_bins, bins, strict=True)]
+        live_files = {file.path: file for batch in files.to_batches() for file in scan_files(batch)}
+        live_bins = [tuple(live_files[file.path] for file in files if file.path in live_files) for files in bins]
+        return [live_bin if len(live_bin) == len(files) else None for live_bin, files in zip(live_bins, bins, strict=True)]
 
-    def _prepare_for_commit(self, old_files: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
+    def _prepare_for_commit(self, old_files: Bin, written: WrittenFiles, live_files: Bin | None) -> WrittenFiles | None:
         """The new files of a bin, ready to commit: with their tags, and without the rows that other writers have deleted in the
-        meantime. None if they may not be committed. old_files: the files as they were read. live: the same files in the newest
-        version; None if one of them was removed.
+        meantime. None if they may not be committed. old_files: the files as they were read. live_files: the same files in the
+        newest version; None if one of them was removed.
         """
-        if live is None:
+        if live_files is None:
             return None
         adds = tuple(replace(add, tags={**(add.tags or {}), **self._tags()}) for add in written.adds)
         written = replace(written, adds=adds)
-        if all(now.deletion_vector == file.deletion_vector for now, file in zip(live, old_files, strict=True)):
+        if all(live_file.deletion_vector == file.deletion_vector for live_file, file in zip(live_files, old_files, strict=True)):
             return written
         store = self.snapshot.store
-        deleted_rows = positions_of_new_deletions(store, old_files, live)
+        deleted_rows = positions_of_new_deletions(store, old_files, live_files)
         if deleted_rows is None:  # another writer has restored rows, which the new file does not have
             return None
-        removes = tuple(remove_action_of(file, data_change=False) for file in live)
+        removes = tuple(remove_action_of(file, data_change=False) for file in live_files)
         if len(deleted_rows) >= written.row_count:  # no row remains, so there is no new file to commit
             return replace(written, adds=(), removes=removes, new_paths=(), row_count=0, size_bytes=0)
         (add,) = adds  # rows are left, and a bin becomes one file
@@ -323,7 +323,7 @@ def _with_old_partition_values(file: ScanFile, add: AddFile, names: Mapping[str,
     """The add with partition values of an old file, as the log has them. names: the columns to copy, by their names in the old
     file: their names in the new one."""
     old_values = dict(file.partition_values)
-    values = {new: old_values[old] for old, new in names.items() if old in old_values}
+    values = {new_name: old_values[old_name] for old_name, new_name in names.items() if old_name in old_values}
     return replace(add, partition_values={**add.partition_values, **values})
 
 

@@ -122,14 +122,16 @@ class Ordering(Compaction):
         sample_rows = min(_SAMPLED_ROWS, max(_SAMPLED_AT_ONCE // bins, _SAMPLED_A_FILE * self._file_count(files)))
         return max(1, estimate_row_count(files) // sample_rows)
 
-    def _prepare_for_commit(self, old_files: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
-        """The new files of a bin, ready to commit; None if another writer has changed one of the old files. live: the old
+    def _prepare_for_commit(self, old_files: Bin, written: WrittenFiles, live_files: Bin | None) -> WrittenFiles | None:
+        """The new files of a bin, ready to commit; None if another writer has changed one of the old files. live_files: the old
         files as they are now.
         """
         mismatch = wrong_row_count(old_files, written.row_count)
         if mismatch is not None:
             raise mismatch
-        if live is None or any(now.deletion_vector != file.deletion_vector for now, file in zip(live, old_files, strict=True)):
+        if live_files is None or any(
+            live_file.deletion_vector != file.deletion_vector for live_file, file in zip(live_files, old_files, strict=True)
+        ):
             return None
         tags = self._tags()
         tagged_adds = (replace(add, tags={**(add.tags or {}), **tags}) for add in written.adds)

@@ -164,14 +164,14 @@ class AssignedPaths:
         return path
 
 
-def assigned_twice(action: str, other: Path, path: Path) -> UnsupportedOperationError:
+def assigned_twice(action: str, earlier_path: Path, path: Path) -> UnsupportedOperationError:
     """The error for a column that gets two values in one clause. action: UPDATE or INSERT."""
     return UnsupportedOperationError(
-        f"There is a conflict from these {action} columns: {['.'.join(other), '.'.join(path)]}. A column can be given one value. "
-        "Nothing was changed.",
+        f"There is a conflict from these {action} columns: {['.'.join(earlier_path), '.'.join(path)]}. A column can be given "
+        "one value. Nothing was changed.",
         error_class="DELTA_CONFLICT_SET_COLUMN" if action == "UPDATE" else "DELTA_DUPLICATE_COLUMNS_ON_INSERT",
         sql_state="42701",
-        columns=[".".join(other), ".".join(path)],
+        columns=[".".join(earlier_path), ".".join(path)],
     )
 
 
@@ -277,8 +277,8 @@ def _field_updater(data_type: DataType, inner_values: Mapping[Path, Value]) -> _
     values_by_field = by_first_name(inner_values)
     updates = [_child_updater(f, values_by_field.get(f.name, {})) for f in data_type.fields]
 
-    def update(old: pa.StructArray, batch: pa.RecordBatch) -> pa.StructArray:
-        parts = [make(child, batch) for make, child in zip(updates, struct_children(old), strict=True)]
+    def update(old_structs: pa.StructArray, batch: pa.RecordBatch) -> pa.StructArray:
+        parts = [make(child, batch) for make, child in zip(updates, struct_children(old_structs), strict=True)]
         return pa.StructArray.from_arrays(parts, fields=fields)
 
     return update
@@ -287,10 +287,10 @@ def _field_updater(data_type: DataType, inner_values: Mapping[Path, Value]) -> _
 def _child_updater(f: StructField, inner_values: Mapping[Path, Value]) -> _FieldUpdater:
     """As _field_updater, for one field of a struct: the returned function takes and returns the field's values."""
     if not inner_values:
-        return lambda old, batch: old
+        return lambda old_values, batch: old_values
     if () in inner_values:
         value = inner_values[()]
-        return lambda old, batch: value.compute(batch)
+        return lambda old_values, batch: value.compute(batch)
     return _field_updater(f.data_type, inner_values)
 
 

@@ -250,11 +250,14 @@ class Dml:
         """The files from which the second job removes rows, with the positions of all rows that the tasks of the first job
         reported. Raises RowCountMismatchError when the counts of new and old rows do not match.
         """
-        updated, inserted = sum(part.updated for part in changes), sum(part.inserted for part in changes)
+        # The numbers of new rows, of updated rows and of inserted ones, as the tasks counted them.
+        updated = sum(part.updated for part in changes)
+        inserted = sum(part.inserted for part in changes)
         touched_by_file: dict[int, list[TouchedRows]] = {}
         for part in changes:
             for rows in part.touched:
                 touched_by_file.setdefault(rows.file, []).append(rows)
+        # The number of old rows that updated rows replace.
         replaced = sum(rows.updated_count for changed_rows in touched_by_file.values() for rows in changed_rows)
         written = sum(part.written.row_count for part in changes)
         if replaced != updated or written != updated + inserted:

@@ -116,10 +116,10 @@ def replaced_schema(table: TableConfig, data: StructType, *, keeps_not_null: boo
     mode = table.column_mapping_mode
     check_new_schema(data, column_mapping_mode="name")  # changed_schema checks the characters of names
     if keeps_not_null:
-        fresh = map_fields(data, without_foreign_metadata)
+        new_schema = map_fields(data, without_foreign_metadata)
     else:
-        fresh = StructType(tuple(_new_field(f) for f in data.fields))
-    return fresh if mode == "none" else _with_known_ids(fresh, table.schema)
+        new_schema = StructType(tuple(_new_field(f) for f in data.fields))
+    return new_schema if mode == "none" else _with_known_ids(new_schema, table.schema)
 
 
 # ---------------------------------------------------------------- new fields
@@ -149,10 +149,10 @@ def _nullable(data_type: DataType) -> DataType:
     return data_type
 
 
-def _with_known_ids(fresh: StructType, table_schema: StructType) -> StructType:
-    """The fresh fields; those with the name and type of a field of the table get its id and physical name."""
+def _with_known_ids(new_schema: StructType, table_schema: StructType) -> StructType:
+    """The new schema, in which fields with the name and type of a field of the table get that field's id and physical name."""
     fields = []
-    for f in fresh.fields:
+    for f in new_schema.fields:
         table_field = table_schema.find(f.name)
         data_type, metadata = f.data_type, dict(f.metadata)
         if table_field is not None:
@@ -163,16 +163,16 @@ def _with_known_ids(fresh: StructType, table_schema: StructType) -> StructType:
     return StructType(tuple(fields))
 
 
-def _with_known_inner_ids(fresh: DataType, table_type: DataType) -> DataType:
-    """The fresh type, whose structs have the ids and physical names of the table's fields, as in _with_known_ids."""
-    match fresh, table_type:
+def _with_known_inner_ids(new_type: DataType, table_type: DataType) -> DataType:
+    """The new type, whose structs have the ids and physical names of the table's fields, as in _with_known_ids."""
+    match new_type, table_type:
         case StructType(), StructType():
-            return _with_known_ids(fresh, table_type)
+            return _with_known_ids(new_type, table_type)
         case ArrayType(element, nulls), ArrayType(known_element, _):
             return ArrayType(_with_known_inner_ids(element, known_element), nulls)
         case MapType(key, value, nulls), MapType(known_key, known_value, _):
             return MapType(_with_known_inner_ids(key, known_key), _with_known_inner_ids(value, known_value), nulls)
-    return fresh
+    return new_type
 
 
 def _comparable_type(data_type: DataType) -> DataType:

@@ -74,7 +74,7 @@ def with_recorded_changes(before: StructType, after: StructType, version: int | 
             fields.append(f)
             continue
         changed_types = _changed_parts(field_before.data_type, f.data_type, ())
-        changes = [type_change(old, new, inside, version) for inside, old, new in changed_types]
+        changes = [type_change(old_type, new_type, inside, version) for inside, old_type, new_type in changed_types]
         recorded_changes = f.metadata.get(TYPE_CHANGES, ())
         metadata = {**f.metadata, TYPE_CHANGES: [*recorded_changes, *changes]} if changes else f.metadata
         fields.append(replace(f, data_type=_with_changes_inside(field_before.data_type, f.data_type, version), metadata=metadata))

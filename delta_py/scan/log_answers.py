@@ -90,8 +90,8 @@ def _answer(snapshot: Snapshot, columns: _Columns, pruner: FilePruner) -> pa.Tab
             parts = [columns.merge_groups(pa.concat_tables(parts))]
             if parts[0].num_rows > MAX_GROUPS:
                 return None
-    merged = columns.merge_groups(pa.concat_tables(parts))
-    return columns.with_typed_values(merged) if merged.num_rows <= MAX_GROUPS else None
+    answers = columns.merge_groups(pa.concat_tables(parts))
+    return columns.with_typed_values(answers) if answers.num_rows <= MAX_GROUPS else None
 
 
 @dataclass(frozen=True, slots=True)

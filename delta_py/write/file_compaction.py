@@ -54,15 +54,15 @@ def report_row_counts(batches: Iterable[pa.RecordBatch], count_rows: Callable[[i
         count_rows(batch.num_rows)
 
 
-def positions_of_new_deletions(store: ObjectStore, files: Sequence[ScanFile], live: Sequence[ScanFile]) -> BitMap64 | None:
+def positions_of_new_deletions(store: ObjectStore, files: Sequence[ScanFile], live_files: Sequence[ScanFile]) -> BitMap64 | None:
     """The positions, in the file that `compact` made of `files`, of rows that were deleted since then; None if rows were
     restored.
 
-    live: the same files with their current deletion vectors.
+    live_files: the same files with their current deletion vectors.
     """
     # offset: the position of the file's first remaining row in the new file.
     new_positions, offset = BitMap64(), 0
-    for old_file, live_file in zip(files, live, strict=True):
+    for old_file, live_file in zip(files, live_files, strict=True):
         assert old_file.path == live_file.path
         deleted_rows, deleted_rows_now = _read_vector(store, old_file), _read_vector(store, live_file)
         if not deleted_rows <= deleted_rows_now:
