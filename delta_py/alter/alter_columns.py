@@ -127,7 +127,7 @@ def change_columns(store: ObjectStore, changes: Sequence[ColumnChange]) -> int:
     columns = [describe_column(path, field_at(schema, path)) for path in paths]
     positions = [_position_parameter(change.first, change.after) for change in changes]
     schema = _with_recorded_types(snapshot, schema)
-    if len(changes) == 1:
+    if len(changes) == 1:  # delta-spark records one change and several changes as two different operations
         return commit_schema(snapshot, schema, "CHANGE COLUMN", {"column": columns[0], **positions[0]})
     described_columns = [{**column, **position} for column, position in zip(columns, positions, strict=True)]
     return commit_schema(snapshot, schema, "CHANGE COLUMNS", {"columns": described_columns})

@@ -37,7 +37,7 @@ _GROUP_ROWS = 32_768  # of a row group
 # Keys of the footer: the index, the data files by their numbers, and the first hash of each row group.
 _IDENTITY, _FILES, _STARTS = b"pydelta.index", b"pydelta.index.files", b"pydelta.index.starts"
 _CHECKSUM = b"pydelta.index.crc32"  # of files and starts, because pages have checksums and footers have none
-_FOOTER_LIMIT = 1 << 30
+_FOOTER_LIMIT = 1 << 30  # bytes; it replaces pyarrow's lower limit, because the footer has the names of all data files
 _CACHED_BYTES = 256 << 20  # memory of this process for opened segments
 
 

@@ -67,7 +67,8 @@ class Purge(Compaction):
 
 
 def _footer_fulfils(store: ObjectStore, path: str, size: int, fulfils_condition: Callable[[pq.ParquetFile], bool]) -> bool:
-    """Whether the footer of a file fulfils the condition `fulfils_condition`. Raises DataFileError."""
+    """Whether a file fulfils a condition on its footer. fulfils_condition: gets the opened file, whose rows are not read. Raises
+    DataFileError."""
     try:
         with store.open_input(path, size) as source, pq.ParquetFile(source) as file:
             return fulfils_condition(file)

@@ -135,7 +135,7 @@ class TableMerger:
     def execute(self) -> dict[str, int]:
         """Run the MERGE in one commit, or in none when nothing changes. Returns metrics by delta-spark's names.
 
-        It may be called again, for example after a conflict: the source stays in memory.
+        The method may be called again, for example after a conflict: the source stays in memory.
 
         Raises, before any row is read, the errors of Scope, `resolve_assignments` and check_order.
         Raises UnsupportedOperationError (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) if several rows of the source

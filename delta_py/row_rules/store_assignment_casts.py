@@ -257,7 +257,7 @@ def _struct_converter(source: pa.DataType, target: StructType, name: str, times:
         return lambda array: array
 
     def convert(array: pa.Array) -> pa.Array:
-        # The values below a null struct do not count: a failing cast of them must not fail the write.
+        # struct_children makes the values below a null struct null: a failing cast of them must not fail the write.
         children_before = struct_children(array)
         columns = [pa.nulls(len(array)) if place is None else children_before[place] for place in places]
         children = [

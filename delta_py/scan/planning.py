@@ -265,7 +265,7 @@ class _SelectedFiles:
         self._bytes_in_bounds += file_bytes(pruned.files)
         files, rows = pruned.files, pruned.live_rows()
         if self._row_limit is not None:
-            # Keep files until they surely have enough rows.
+            # Keep files until they surely have enough rows. A file without a row count counts as having none.
             cumulative_rows = np.cumsum(rows.fill_null(0).to_numpy())
             stop = int(np.searchsorted(cumulative_rows, self._row_limit - self._rows)) + 1
             if stop < files.num_rows:

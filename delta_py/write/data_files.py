@@ -345,7 +345,9 @@ class FileSetWriter:
             self._open_partitions.move_to_end(partition.key)
             if file.sink.tell() >= self._layout.target_file_bytes or file.row_count == limit:
                 self._close_file(partition)
-        if len(self._open_partitions) > self._layout.max_open_files:  # close the file that was written to longest ago
+        # This call has opened at most one file that is still open. If that is one too many, close the file that was written to
+        # longest ago.
+        if len(self._open_partitions) > self._layout.max_open_files:
             self._close_file(next(iter(self._open_partitions.values())))
 
     def _open_next_file(self, partition: _Partition) -> _OpenFile:

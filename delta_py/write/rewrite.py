@@ -471,7 +471,8 @@ def _row_count_error(file: ScanFile, rows: _RowSets, what: str) -> RowCountMisma
 
 
 def _repeated_rows_error(file: ScanFile, count: int, distinct: int, repeats: Repeats) -> DeltaError:
-    """The error for rows that were passed more than once. count: passed rows. distinct: different rows among them."""
+    """The error for rows that were passed more than once: a bug, or, in a MERGE, several source rows that match one row. count:
+    the number of passed rows. distinct: the number of different rows among them. repeats: what repeats mean."""
     if repeats is Repeats.FORBIDDEN:
         return RowCountMismatchError(
             f"{count} rows of data file {file.path} were to be changed, but these are {distinct} different rows. Nothing was "
