@@ -25,7 +25,7 @@ from delta_py.alter.column_changes import (
     with_new_columns,
 )
 from delta_py.commit.transaction import Transaction
-from delta_py.definition.evolve import changed_schema
+from delta_py.definition.evolve import metadata_with_schema
 from delta_py.definition.protocols import raised_protocol
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol import column_mapping
@@ -366,7 +366,7 @@ def commit_schema(
     """
     config = snapshot.config
     partitions = config.partition_columns if partition_columns is None else tuple(partition_columns)
-    metadata = changed_schema(config, schema, partitions, properties)
+    metadata = metadata_with_schema(config, schema, partitions, properties)
     if metadata == snapshot.metadata:
         return snapshot.version
     protocol = raised_protocol(snapshot.protocol, schema, Properties(metadata.configuration))

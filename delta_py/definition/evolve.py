@@ -81,7 +81,7 @@ def _changed_metadata(
         partitions = config.partition_columns
     if schema == config.schema and tuple(partitions) == tuple(config.partition_columns):
         return None, None
-    metadata = changed_schema(config, schema, tuple(partitions))
+    metadata = metadata_with_schema(config, schema, tuple(partitions))
     protocol = raised_protocol(snapshot.protocol, schema, Properties(metadata.configuration))
     return metadata, None if protocol == snapshot.protocol else protocol
 
@@ -106,7 +106,7 @@ def _changed_clustering(snapshot: Snapshot, config: TableConfig, request: WriteR
     return None if clustering_paths(new_domain) == clustering_paths(domain) else new_domain
 
 
-def changed_schema(
+def metadata_with_schema(
     config: TableConfig, schema: StructType, partition_by: Sequence[str], properties: Mapping[str, str] | None = None
 ) -> Metadata:
     """The metadata of a table that gets this schema, with ids and physical names for columns that have none yet. config: the

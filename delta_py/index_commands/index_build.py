@@ -255,8 +255,8 @@ class IndexBuild:
         return make_state(config, self._snapshot.store, StructType((column,)), None, options), path[1:]
 
     def _hashes_of(self, state: ScanState, nested_path: Path, file: ScanFile) -> Hashes:
-        """The distinct hashes of a file's values, of deleted rows too. nested_path: the names below the top-level column; empty
-        if it is the indexed column itself."""
+        """The distinct hashes of a file's values, also of those in deleted rows. nested_path: the names below the top-level
+        column; empty if the top-level column is the indexed one."""
         hashes_by_batch: list[Hashes] = []
         for batch in read_files(state, [replace(file, deletion_vector=None)]):
             values = pc.struct_field(batch.column(0), list(nested_path)) if nested_path else batch.column(0)

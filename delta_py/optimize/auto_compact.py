@@ -88,7 +88,9 @@ def _compact(store: ObjectStore, settings: AutoCompact) -> int | None:
     compaction = AutoCompaction.of(snapshot, request).with_min_files(settings.min_files)
     chosen = compaction.choose()
     key, bin_count = table_key(store, snapshot.config), len(pc.unique(chosen.bins["bin"]))
-    small_count = 0 if bin_count else compaction.largest_count  # of the partition with most small files, after this compaction
+    # The number of small files in the partition that has most of them, after this compaction. It counts as 0 if partitions are
+    # compacted, although others may have a few.
+    small_count = 0 if bin_count else compaction.largest_count
     file_count = chosen.considered - chosen.bins.num_rows + bin_count
     _small_files.put(key, small_count)
     _small_count_offsets.put(key, small_count - file_count)

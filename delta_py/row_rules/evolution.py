@@ -58,7 +58,7 @@ def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: b
     and DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH for a new type of a column that a rule of the table names.
     Protocol: Type Change Metadata; Writer Requirements for Type Widening.
     """
-    # With mode "name" any character is accepted: changed_schema checks the characters of names.
+    # With mode "name" any character is accepted: metadata_with_schema checks the characters of names.
     check_new_schema(data, "name", table.schema)
     # stores_alike gives a column the data's wider integer type. With `casts` the column keeps its type, and the data is cast.
     stores_alike = not casts and _FEATURES_THAT_RECORD_CHANGES.isdisjoint(table.features)
@@ -114,7 +114,7 @@ def replaced_schema(table: TableConfig, data: StructType, *, keeps_not_null: boo
     fields have none yet.
     """
     mode = table.column_mapping_mode
-    check_new_schema(data, column_mapping_mode="name")  # changed_schema checks the characters of names
+    check_new_schema(data, column_mapping_mode="name")  # metadata_with_schema checks the characters of names
     if keeps_not_null:
         new_schema = map_fields(data, without_foreign_metadata)
     else:

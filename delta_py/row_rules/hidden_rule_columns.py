@@ -145,7 +145,8 @@ def _is_handled_by_pydelta(rule: RowRule, schema: StructType, clock: Clock) -> b
 
 
 def rule_column(rule: RowRule, schema: StructType, partition_columns: Sequence[str]) -> RuleColumn:
-    """The rule as Spark computes it. Raises DeltaError for a rule that Spark may not compute."""
+    """The rule, and the hidden column in which Spark computes it. schema: the table's. Raises DeltaError for a rule that Spark
+    may not compute."""
     from delta_py.expressions.sql_text.spark_rules import checked_sql, spark_type_name  # imports sqlglot
 
     checked = checked_sql(rule.sql, schema)

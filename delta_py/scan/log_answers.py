@@ -213,7 +213,8 @@ class _Columns:
         *,
         smallest: bool,
     ) -> pa.Array | None:
-        """The minimum or maximum of the column in each file; None if it is not exact for a file."""
+        """The minimum or maximum of the column in each file (null for a file without values); None if it is not exact for a file.
+        has_exact_bounds: for each file, whether its bounds are those of its live rows."""
         if path in self.partitions:
             return typed_partition_values(partition_texts(files, path[0]), column, self.timezone)
         minimum, maximum = stats.minimum.get(path), stats.maximum.get(path)

@@ -21,13 +21,13 @@ _WITHOUT_BOUNDS = frozenset({"string", "binary"})
 
 
 def partition_numbers(files: pa.Table, columns: Mapping[str, ScanColumn], timezone: str) -> dict[str, dict[str, int]]:
-    """Statistics of partition columns, by the column's name: how many distinct values the files have (distinct), and the least and
-    the greatest value as a number (min, max; days for dates). nulls is 0 if no file has null in the column; otherwise it is left
-    out, because it is a number of rows, and only files are counted here.
+    """Statistics of partition columns, by the column's name: how many distinct values the files have (distinct), and the least
+    and the greatest value as a number (min, max; days for dates). nulls is 0 if no file has null in the column; otherwise it is
+    left out, because it is a number of rows, and only files are counted here.
 
-    files: the files of a scan. columns: partition columns, by name. Two kinds of columns are left out: those with an invalid value
-    in a file; and those whose type has no bounds, unless they hold texts, because Spark treats a column with a number of values
-    but without bounds as empty.
+    files: the files of a scan. columns: partition columns, by name. Two kinds of columns are left out: those with an invalid
+    value in a file; and those whose type has no bounds, unless they hold texts, because Spark treats a column with a number of
+    values but without bounds as empty.
     """
     numbers_by_column: dict[str, dict[str, int]] = {}
     for name, column in columns.items():
