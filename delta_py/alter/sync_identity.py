@@ -45,9 +45,9 @@ def sync_identity(store: ObjectStore, name: str | Sequence[str]) -> int:
             column=joined_name(path),
         )
     transaction = Transaction(snapshot).read_rows()
-    furthest = _find_furthest(snapshot, transaction, identity)  # None if there are no rows, or no number is needed
+    furthest = _find_furthest(snapshot, transaction, identity)
     mark = None if furthest is None else identity.covering(furthest)
-    if mark is None:
+    if mark is None:  # there are no rows, or all values come before the start of the sequence
         return snapshot.version
     schema = with_marks(snapshot.schema, [(identity.name, mark)])
     parameters = {"column": describe_column(path, column)}
