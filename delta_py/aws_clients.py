@@ -77,7 +77,7 @@ _CURES = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AwsAccess:
-    """The address of a service, and the credentials.
+    """The address of an AWS service, and the credentials for it.
 
     credentials_cure: a sentence that says what to do if there are no credentials. endpoint_cure: a sentence that says what to do
     if nothing answers at the endpoint. Where a setting is None, boto3 looks for a value (environment, shared files, the machine).
@@ -96,7 +96,7 @@ class AwsAccess:
     timeout_seconds: float = TIMEOUT_SECONDS
 
     def hide(self, text: str) -> str:
-        """The text without the secrets of this access."""
+        """The text with dots in place of this access's secret key and session token."""
         return without_secrets(text, (secret for secret in (self.secret_access_key, self.session_token) if secret is not None))
 
 

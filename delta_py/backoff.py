@@ -18,7 +18,8 @@ _MOST_DOUBLINGS = 16  # so that 2 ** attempt stays small, however many attempts 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """first_seconds: the longest wait after attempt 0. longest_seconds: the longest wait after any attempt."""
+    """How long to wait after each failed attempt. first_seconds: the longest wait after attempt 0. longest_seconds: the longest
+    wait after any attempt."""
 
     first_seconds: float
     longest_seconds: float

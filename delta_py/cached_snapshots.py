@@ -72,9 +72,10 @@ class SnapshotCache:
         """The memory of all lists, including those that are being read."""
         return self._bytes
 
-    def snapshot(self, version_key: _VersionKey, listed_at: float) -> CachedSnapshot | None:
-        """A copy of the cached snapshot that only the caller uses; None if the version is not cached. listed_at: when the caller
-        listed the log (time.monotonic). The cached snapshot remembers it, so that it need not list the log again so soon."""
+    def find_snapshot(self, version_key: _VersionKey, listed_at: float) -> CachedSnapshot | None:
+        """A copy of the cached snapshot that only the caller uses; None if the version is not cached. listed_at: the time
+        (time.monotonic) at which the caller listed the log. The cached snapshot remembers this time, so that the log need not be
+        listed again so soon."""
         with self._lock:
             cached = self._snapshots.get(version_key)
             if cached is not None:
@@ -82,13 +83,14 @@ class SnapshotCache:
                 cached._listed_at = max(cached._listed_at, listed_at)
         return None if cached is None else cached.for_another_thread()
 
-    def keep_snapshot(self, version_key: _VersionKey, snapshot: CachedSnapshot) -> None:
+    def add_snapshot(self, version_key: _VersionKey, snapshot: CachedSnapshot) -> None:
+        """Cache the protocol and metadata of a version, and drop the least recently used versions if there are too many."""
         with self._lock:
             self._snapshots.setdefault(version_key, snapshot.for_another_thread())
             while len(self._snapshots) > self.most_versions:
                 self._snapshots.popitem(last=False)
 
-    def files(self, version_key: _VersionKey, arguments: _BatchArguments) -> _FileList | None:
+    def find_files(self, version_key: _VersionKey, arguments: _BatchArguments) -> _FileList | None:
         """The cached list of a version with the columns and statistics of these arguments; None if it is not cached."""
         with self._lock:
             cached = self._lists.get((version_key, arguments))
@@ -96,9 +98,9 @@ class SnapshotCache:
                 self._lists.move_to_end((version_key, arguments))
             return cached
 
-    def keep_files(self, version_key: _VersionKey, arguments: _BatchArguments, files: _FileList) -> None:
-        """Add a list whose memory was reserved before. If another thread has added the same list meanwhile, it is replaced, and
-        its memory is released."""
+    def add_files(self, version_key: _VersionKey, arguments: _BatchArguments, files: _FileList) -> None:
+        """Add a list whose memory was reserved before. If another thread has added the same list in the meantime, this one
+        replaces it, and the memory of the other one is released."""
         with self._lock:
             previous = self._lists.pop((version_key, arguments), None)
             self._lists[version_key, arguments] = files
@@ -117,6 +119,7 @@ class SnapshotCache:
             return True
 
     def release(self, size_bytes: int) -> None:
+        """Give back memory that was reserved for a list which is not cached."""
         with self._lock:
             self._bytes -= size_bytes
 
@@ -138,19 +141,21 @@ class CachedSnapshot(Snapshot):
 
     @classmethod
     def of_segment(cls, store: ObjectStore, segment: LogSegment) -> Self:
+        """As Snapshot.of_segment; from the cache if possible."""
         version_key = _version_key(store, segment)
-        cached = None if version_key is None else SNAPSHOT_CACHE.snapshot(version_key, segment.listed_at)
+        cached = None if version_key is None else SNAPSHOT_CACHE.find_snapshot(version_key, segment.listed_at)
         if isinstance(cached, cls):
             return cached
         snapshot = super().of_segment(store, segment)
         if version_key is not None and _is_unchanged(version_key):
-            SNAPSHOT_CACHE.keep_snapshot(version_key, snapshot)
+            SNAPSHOT_CACHE.add_snapshot(version_key, snapshot)
         return snapshot
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Self:
+        """The same version as a CachedSnapshot: the cached one, or else a new one with the snapshot's protocol and metadata."""
         version_key = _version_key(snapshot.store, snapshot.segment)
-        cached = None if version_key is None else SNAPSHOT_CACHE.snapshot(version_key, snapshot.segment.listed_at)
+        cached = None if version_key is None else SNAPSHOT_CACHE.find_snapshot(version_key, snapshot.segment.listed_at)
         return cached if isinstance(cached, cls) else cls(snapshot.store, *snapshot.parts)
 
     def file_batches(
@@ -165,25 +170,26 @@ class CachedSnapshot(Snapshot):
             yield from super().file_batches(stats_leaves, want_whole, want_records)
             return
         arguments = (tuple((stats_leaves or {}).items()), want_whole, want_records)
-        files = SNAPSHOT_CACHE.files(version_key, arguments)
+        files = SNAPSHOT_CACHE.find_files(version_key, arguments)
         if files is not None:
             self.check_log()
+            # check_log also accepts a log that was copied. Then the cached list of files may not be that of this log.
             is_log_copied = self._last_listed != self.segment.last_commit.info
-            if is_log_copied:  # it is the same table, but its files may differ
+            if is_log_copied:
                 files = None
         if files is None:
             batches_from_log = super().file_batches(stats_leaves, want_whole, want_records)
-            yield from self._cached_while_read(version_key, arguments, batches_from_log)
+            yield from self._cache_while_read(version_key, arguments, batches_from_log)
         else:
             yield from files.batches
             self._num_files, self._size_bytes = sum(batch.files.num_rows for batch in files.batches), files.size_bytes
 
-    def _cached_while_read(
+    def _cache_while_read(
         self, version_key: _VersionKey, arguments: _BatchArguments, batches_from_log: Iterator[FileBatch]
     ) -> Iterator[FileBatch]:
-        """The same batches. Their memory is reserved while they are read. When the caller has consumed all of them, they are
-        cached; if the caller stops earlier, the memory is released."""
-        batches: list[FileBatch] | None = []
+        """Yield the same batches. Memory for them is reserved while they are read. When the caller has consumed all of them, they
+        are cached; if the caller stops earlier, the memory is released."""
+        batches: list[FileBatch] | None = []  # None: the list is too long for the cache
         reserved_bytes = size_bytes = 0
         try:
             for batch in batches_from_log:
@@ -202,7 +208,7 @@ class CachedSnapshot(Snapshot):
                     reserved_bytes = 0
                 yield batch
             if batches is not None and _is_unchanged(version_key):
-                SNAPSHOT_CACHE.keep_files(version_key, arguments, _FileList(tuple(batches), reserved_bytes, size_bytes))
+                SNAPSHOT_CACHE.add_files(version_key, arguments, _FileList(tuple(batches), reserved_bytes, size_bytes))
                 reserved_bytes = 0
         finally:
             SNAPSHOT_CACHE.release(reserved_bytes)
@@ -249,5 +255,6 @@ def _memory_bytes(batch: FileBatch) -> int:
 
 
 def _stats_arrays(stats: FileStats) -> list[pa.Array]:
+    """All arrays of the statistics."""
     by_leaf = (stats.minimum, stats.maximum, stats.null_count)
     return [stats.num_records, stats.tight_bounds, *(array for arrays in by_leaf for array in arrays.values())]

@@ -40,7 +40,7 @@ _OFF = ("0", "false", "off", "no")
 _SHOWN_AFTER_SECONDS = 0.5
 REFRESH_SECONDS = 0.2
 """How often samples are taken, and the line is drawn."""
-_BAR_WIDTH = 20
+_BAR_WIDTH = 20  # characters
 _MOST_SECONDS_TO_END = 2.0  # how long a finished command waits for the thread that draws its line
 
 _line_lock = Lock()  # held while a command shows its line, so that there is only one line
@@ -52,14 +52,14 @@ _log = logging.getLogger("delta_py")
 
 @contextmanager
 def progress(what: str, unit: str) -> Iterator[None]:
-    """Show the progress of a command. what: its name. unit: of its work: bytes, files or tasks. A command inside another one only
-    adds to the work of the outer one."""
+    """Show the progress of a command. what: the command's name. unit: what its work is counted in: bytes, files or tasks. A
+    command inside another one only adds to the work of the outer one."""
     if _current.get() is not None or not _is_enabled() or not _line_lock.acquire(blocking=False):
         yield
         return
     try:
         work = _Work(what, unit)
-        with _current_set_to(_Part(work, None)), _Line(work):
+        with _with_current_part(_Part(work, None)), _Line(work):
             yield
             work.finish()
     finally:
@@ -68,27 +68,29 @@ def progress(what: str, unit: str) -> Iterator[None]:
 
 @contextmanager
 def part(amount: float, unit: str) -> Iterator[None]:
-    """Add work to the command; the steps inside are fractions of it, and at the end all of it is done. Does nothing if the
-    command counts in another unit, or if this is already inside a part."""
+    """Add work to the command: `amount` in the command's unit. The steps inside the block are fractions of this work, and at the
+    end of the block all of it counts as done. Does nothing if the command counts in another unit, or if the block is already
+    inside a part."""
     command_part = _current.get()
     if command_part is None or not command_part.counts_in(unit) or amount <= 0:
         yield
         return
     inner_part = command_part.new_part(amount)
-    with _current_set_to(inner_part):
+    with _with_current_part(inner_part):
         yield
         inner_part.fill(1)
 
 
 @contextmanager
 def share(fraction: float) -> Iterator[None]:
-    """The steps inside are a fraction of the current part. Outside of a part, and if no line is shown, it does nothing."""
+    """The steps inside the block are this fraction of the current part, from 0 to 1. Does nothing outside of a part, and if no
+    line is shown."""
     outer_part = _current.get()
     if outer_part is None or outer_part.amount is None:
         yield
         return
     inner_part = _Part(outer_part.work, outer_part.amount * fraction, outer_part)
-    with _current_set_to(inner_part):
+    with _with_current_part(inner_part):
         yield
         inner_part.fill(1)
 
@@ -101,6 +103,7 @@ def steps(total: float, unit: str) -> Iterator[Callable[[float], None]]:
     if outer_part is None or total <= 0 or not (outer_part.amount is not None or outer_part.counts_in(unit)):
         yield _count_nothing
         return
+    # Inside of a part, the steps fill that part; otherwise they become a part of their own.
     counted_part = outer_part if outer_part.amount is not None else outer_part.new_part(total)
     finished_total, lock = 0.0, Lock()
 
@@ -114,7 +117,7 @@ def steps(total: float, unit: str) -> Iterator[Callable[[float], None]]:
     counted_part.fill(1)
 
 
-def note_listed(files: int) -> None:
+def count_listed_files(files: int) -> None:
     """Count more listed files. The line shows the number of listed files as long as the command's work is not known."""
     current = _current.get()
     if current is not None:
@@ -126,8 +129,8 @@ def sampled(sample: Callable[[], tuple[float, float]]) -> Iterator[None]:
     """While the block runs, the thread that draws the line calls `sample` at each refresh, to learn how much is done. sample:
     returns the number of finished tasks, and the number of all known tasks."""
     current = _current.get()
-    assert current is not None, "nobody sees the samples"
-    take_sample = current.sampler(sample)
+    assert current is not None, "nobody sees the samples"  # callers ask can_be_sampled first
+    take_sample = current.make_sampler(sample)
     current.work.samplers.append(take_sample)
     current.is_sampled = True
     try:
@@ -178,6 +181,7 @@ class _Work:
         self._known_since = self._began  # when the first work became known: the speed is measured from then on
 
     def expect(self, amount: float) -> None:
+        """Add work that is still to be done."""
         with self.lock:
             if not self.total:
                 self._known_since = time.monotonic()
@@ -192,6 +196,7 @@ class _Work:
             self.total = max(self.done, total)
 
     def finish(self) -> None:
+        """Count all known work as done."""
         with self.lock:
             self.done = self.total
 
@@ -215,8 +220,8 @@ class _Work:
 
 
 class _Part:
-    """A part of a command's work. amount: in the unit of the command; None for the whole command, whose work becomes known step
-    by step. outer: the part that contains this one, if this one is a share of it."""
+    """A part of a command's work. amount: how much work it is, in the unit of the command; None for the whole command, whose work
+    becomes known step by step. outer: the part that contains this one, if this one is a share of it."""
 
     def __init__(self, work: _Work, amount: float | None, outer: _Part | None = None) -> None:
         self.work, self.amount, self._outer = work, amount, outer
@@ -233,7 +238,7 @@ class _Part:
         return _Part(self.work, amount)
 
     def fill(self, fraction: float) -> None:
-        """Say that this fraction of the part, from 0 to 1, is done. A smaller fraction than before changes nothing."""
+        """Record that this fraction of the part, from 0 to 1, is done. A smaller fraction than before changes nothing."""
         assert self.amount is not None, "the amount of this work is not known"
         with self.work.lock:
             self._add(max(0.0, self.amount * min(fraction, 1) - self._filled))
@@ -247,7 +252,7 @@ class _Part:
         else:
             self._outer._add(amount)
 
-    def sampler(self, sample: Callable[[], tuple[float, float]]) -> Callable[[], None]:
+    def make_sampler(self, sample: Callable[[], tuple[float, float]]) -> Callable[[], None]:
         """Return a function that calls `sample` and counts the result. sample: returns how much is done, and of how much."""
 
         def take_sample() -> None:
@@ -265,8 +270,8 @@ _current: ContextVar[_Part | None] = ContextVar("the part of a command that runs
 
 
 @contextmanager
-def _current_set_to(inner_part: _Part) -> Iterator[None]:
-    """Steps and samples in the block belong to this part."""
+def _with_current_part(inner_part: _Part) -> Iterator[None]:
+    """Let the steps and samples in the block count for this part."""
     token = _current.set(inner_part)
     try:
         yield
@@ -317,7 +322,7 @@ class _Line:
 
 
 class _Terminal:
-    """The line at the end of a terminal's text. At the end it stays there as a finished line."""
+    """The line at the end of a terminal's text. When the command ends, the line stays there as text."""
 
     def __init__(self, work: _Work, stream: TextIO) -> None:
         from rich.console import Console
@@ -352,7 +357,7 @@ class _Notebook:
 
 
 def _rich_bar(work: _Work, console: Any) -> Progress:
-    """A bar of rich that draws only when it is told to. console: None for rich's own."""
+    """A bar of rich that draws only when its `refresh` is called. console: where it draws; None for rich's own console."""
     from rich.progress import BarColumn, Progress, TextColumn  # its import takes too long for a command without a line
 
     columns = (TextColumn("{task.description}"), BarColumn(_BAR_WIDTH), TextColumn("{task.fields[status]}", markup=False))

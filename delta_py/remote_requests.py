@@ -25,15 +25,15 @@ _BACKOFF = Backoff(first_seconds=0.1, longest_seconds=5.0)
 _SHORTEST_SECRET_LENGTH = 4  # characters; a shorter text may occur anywhere by chance, and is not hidden
 
 REFUSALS = frozenset({301, 307, 308, 400, 401, 403, 404, 405, 411, 413, 414})
-"""HTTP statuses by which a server says that it did nothing, and never will. All other failures leave it open: a
-proxy may have sent them instead of another answer."""
+"""HTTP statuses by which a server says that it has not carried out the request, and never will. After any other failure this is
+unknown: a proxy may have sent the failure in place of the server's answer."""
 
 
 class NotAnswered(OSError):
-    """A request got no answer, or one that leaves open whether it was done. It may be repeated.
+    """A request got no answer, or one that does not tell whether the request was carried out. The request may be repeated.
 
-    why: in the words of the SDK, without secrets. is_unreachable: there was no connection, for example to a wrong address.
-    cure: what to do if it persists; None for the usual advice about a store that does not answer.
+    why: the reason in the words of the SDK, without secrets. is_unreachable: there was no connection, for example to a wrong
+    address. cure: what to do if it persists; None for the usual advice about a store that does not answer.
     """
 
     def __init__(self, why: str, *, is_unreachable: bool = False, cure: str | None = None) -> None:
@@ -65,9 +65,9 @@ def until_answered(
         try:
             return call()
         except NotAnswered as error:
-            budget = min(seconds, _UNREACHABLE_SECONDS) if error.is_unreachable else seconds
+            most_seconds = min(seconds, _UNREACHABLE_SECONDS) if error.is_unreachable else seconds
             wait = _BACKOFF.wait_seconds(attempt)
-            if clock() + wait - started_at > budget:
+            if clock() + wait - started_at > most_seconds:
                 raise _unavailable_error(what, setting, error, clock() - started_at) from error
             _log.debug("%s: asked again in %.1f s: %s", what, wait, error)
         sleep(wait)
@@ -75,6 +75,8 @@ def until_answered(
 
 
 def _unavailable_error(what: str, setting: str, error: NotAnswered, seconds: float) -> StoreUnavailableError:
+    """The error after the last attempt. what, setting: as for until_answered. error: of the last attempt. seconds: how long the
+    request was repeated."""
     waiting = f"If the store throttles, ask less of it at once, or wait longer: {setting} has seconds."
     hint = error.cure or ("Check the endpoint and the network." if error.is_unreachable else waiting)
     reason = str(error).rstrip(".")

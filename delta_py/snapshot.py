@@ -99,8 +99,8 @@ class Snapshot:
     def _load(cls, store: ObjectStore, version: int | None) -> Self:
         """The snapshot of a version; None for the newest. Raises as load."""
         snapshot = cls.of_segment(store, load_segment(store, version))
-        # True means that the table's coordinator forgot the table meanwhile. Then the versions that the coordinator named do not
-        # count, and the version is looked up again without it.
+        # True means that the table's coordinator has forgotten the table since the log was listed. Then the versions that the
+        # coordinator named do not count, and the version is looked up again without the coordinator.
         if check_and_register(store, snapshot.config, snapshot.version, is_newest=version is None):
             snapshot = cls.of_segment(store, load_segment(store, version))
         return snapshot
@@ -116,7 +116,7 @@ class Snapshot:
             log_reader = _Log(store, segment)
             protocol, metadata = log_reader.protocol_and_metadata()
             snapshot = cls(store, segment, protocol, metadata)
-            snapshot._log = log_reader
+            snapshot._log = log_reader  # it has read the commits already
         return snapshot
 
     @property
@@ -132,13 +132,13 @@ class Snapshot:
         return copy
 
     def through(self, store: ObjectStore) -> Snapshot:
-        """The same version, read through a store that was opened with other options."""
+        """The same version, read through another store object of the same table, for example one with other options."""
         return Snapshot(store, *self.parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Uses a separate pickle inside the pickle. A pickle records which of its values are the same object, and a snapshot may
-        share objects with its holder in one case and not in another. Spark compares pickles to find a part of a query that it has
-        already read."""
+        """Put the values into a separate pickle inside the pickle, so that equal snapshots have equal pickles: Spark compares
+        pickles to find a part of a query that it has already read. A plain pickle records which of its values are the same
+        object, and a snapshot may share objects with its holder in one case and not in another."""
         segment, *other_parts = self.parts
         return _unpickled, (pickle.dumps((self.store, replace(segment, listed_at=LONG_AGO), *other_parts)),)
 
@@ -193,9 +193,9 @@ class Snapshot:
     ) -> Iterator[FileBatch]:
         """The live files in batches, newest commits first; a consumed batch does not stay in memory.
 
-        stats_leaves: physical paths (and types) whose statistics each batch shall contain. want_whole: fill the
-        columns stats, tags and clustering_provider. want_records: contain the numbers of records, even without leaves. A
-        warning is logged at the end if the files do not match the version checksum (check_integrity raises).
+        stats_leaves: physical paths (and types) of the columns whose statistics each batch must have. want_whole: fill the
+        columns stats, tags and clustering_provider too. want_records: the statistics have the numbers of records, even without
+        stats_leaves. If the files do not match the version checksum, a warning is logged at the end (check_integrity raises).
 
         Raises what check_log raises; CorruptTableError.
         """
@@ -228,7 +228,7 @@ class Snapshot:
         log_file = next(self.store.list_from(directory, name), None)
         if log_file != self._last_listed:
             if not self._is_same_table(log_file):
-                raise replaced(self.table_root, f"version {self.version} was looked at")
+                raise replaced_table_error(self.table_root, f"version {self.version} was looked at")
             is_at_same_path = log_file is not None and log_file.path == self.segment.last_commit.path
             if is_at_same_path:  # the file was written again, so the commits that were read before may differ too
                 self._log = _Log(self.store, self.segment, self._checksum)
@@ -337,12 +337,13 @@ class Snapshot:
         return self.domain_metadata().get(CLUSTERING_DOMAIN) if self.config.feature("clustering") else None
 
     def _state_without_files(self) -> StateWithoutFiles:
+        """The transactions and metadata domains from the whole log, read at most once."""
         if self._state_without_files_cache is None:
             self._state_without_files_cache = self._log.transactions_and_domains()
         return self._state_without_files_cache
 
 
-def replaced(table_root: str, since: str) -> SchemaMismatchError:
+def replaced_table_error(table_root: str, since: str) -> SchemaMismatchError:
     """The error for code that has read from a table, when another table is now at the same path. since: what the code did with
     the old table, such as `version 3 was looked at`."""
     return SchemaMismatchError(
@@ -362,7 +363,7 @@ class _Log:
     """Reads the files of a segment. If a checkpoint is unreadable, it switches to an older one, or to the commits alone."""
 
     def __init__(self, store: ObjectStore, segment: LogSegment, checksum: VersionChecksum | None = None) -> None:
-        """checksum: of the segment's version, if it was read."""
+        """checksum: the checksum of the segment's version; None if it was not read."""
         self._store, self._checksum = store, checksum
         self._commits = CommitReader(store)
         self._segment = segment  # with a checkpoint that is not known to be unreadable
@@ -370,7 +371,8 @@ class _Log:
         self._unusable_paths: frozenset[str] = frozenset()
 
     def protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
-        """Raises CorruptTableError (DELTA_STATE_RECOVER_ERROR) if the log contains no protocol or no metadata."""
+        """The protocol and metadata of the version, from the commits, and from the checkpoint if these do not have both. Raises
+        CorruptTableError (DELTA_STATE_RECOVER_ERROR) if the log contains no protocol or no metadata."""
         state = protocol_and_metadata_of_commits(self._segment, self._commits)
         if not state.has_protocol_and_metadata:
             state = self._read(lambda segment, checkpoint: protocol_and_metadata(segment, self._commits, checkpoint))
@@ -426,7 +428,7 @@ class _Log:
 
     def _read(self, read: Callable[[LogSegment, CheckpointReader | None], T]) -> T:
         """The result of `read`, which gets a segment and its opened checkpoint (None if it has none). If the checkpoint cannot be
-        read, it is called again with an older one."""
+        read, `read` is called again with an older checkpoint, or without one."""
         while True:
             self._segment, checkpoint = self._open(self._segment)
             try:
@@ -435,8 +437,8 @@ class _Log:
                 self._segment = self._segment_without_checkpoint(self._segment, error, self._segment.version)
 
     def _open(self, segment: LogSegment) -> tuple[LogSegment, CheckpointReader | None]:
-        """The segment with the newest checkpoint that opens, and that checkpoint; None if the commits are read alone. Only
-        the last opened checkpoint is cached."""
+        """Open the segment's checkpoint, or an older one if it cannot be opened. Returns the segment that has the opened
+        checkpoint, and that checkpoint; None if the version is read from commits alone. The last opened checkpoint stays open."""
         while segment.checkpoint is not None:
             if self._checkpoint is None or self._checkpoint.checkpoint != segment.checkpoint:
                 try:

@@ -92,14 +92,14 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
     def __repr__(self) -> str:
         """A short description of this version, from its log. Opens no data file, and never raises: it says what is wrong with a
         broken table."""
-        return self._summarized().text()
+        return self._make_summary().text()
 
     def _repr_html_(self) -> str:
         """A short description of this version for notebooks, as HTML. Never raises."""
-        return self._summarized().html()
+        return self._make_summary().html()
 
-    def _summarized(self) -> TableSummary:
-        """The summary of the current snapshot, made at most once. A summary with a problem is not cached, so the next call tries
+    def _make_summary(self) -> TableSummary:
+        """The summary of the current snapshot. It is made at most once, unless it has a problem: then the next call tries
         again."""
         from delta_py.table_methods.table_summary import TableSummary, summary_of, summary_or_problem
 

@@ -10,8 +10,9 @@ T = TypeVar("T")
 
 
 def in_threads(steps: Sequence[Callable[[], T]], max_threads: int, name: str) -> list[T]:
-    """The results of the steps. At most `max_threads` run at a time, and without threads if that is one. If a step fails, the
-    steps that have not started are skipped, and the error is raised after all running steps have ended. name: of the threads."""
+    """Run the steps in at most `max_threads` threads, and return their results in order; a single step, or max_threads 1, needs
+    no threads. If a step fails, the steps that have not started are skipped, and the error is raised after all running steps have
+    ended. name: the beginning of the threads' names."""
     if len(steps) == 1 or max_threads == 1:
         return [step() for step in steps]
     with ThreadPoolExecutor(max_threads, name) as pool:

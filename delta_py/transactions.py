@@ -58,8 +58,8 @@ class DeltaTransaction:
 
     coordinator: the URL of the ledger, the database that orders the commits of coordinated tables. isolation: with
     `serializable`, all rows that were read must be unchanged at commit; with `snapshot`, only those read to be written.
-    storage_options: of the tables' stores, or a function that returns them for a table's path. seconds: if the transaction has
-    not ended after this time, it is given up.
+    storage_options: the options of the tables' stores, or a function that returns them for a table's path. seconds: if the
+    transaction has not ended after this time, it is given up.
 
     Threads must not share an instance.
     """
@@ -83,10 +83,10 @@ class DeltaTransaction:
             )
         self._is_serializable = isolation.lower() == "serializable"
         self._coordinator, self._seconds = coordinator, seconds
-        self._options_of = storage_options if callable(storage_options) else lambda path: storage_options or {}
+        self._options_for_path = storage_options if callable(storage_options) else lambda path: storage_options or {}
         self._open_transaction: OpenTransaction | None = None
         # The keys of these three are places: the names by which ledgers know tables (place_of).
-        self._reads: dict[str, list[Transaction]] = {}  # each has recorded the rows that one `note_read` names
+        self._reads: dict[str, list[Transaction]] = {}  # one for each call of note_read; it has recorded the rows that were read
         self._read_ids: dict[str, set[str]] = {}  # the ids in the metadata of the tables that were read
         self._paths: dict[str, list[str]] = {}  # the spellings of the table's path that the caller has used
         self.versions: dict[str, int] = {}
@@ -95,7 +95,8 @@ class DeltaTransaction:
     # ------------------------------------------------------------ begin and end
 
     def __enter__(self) -> Self:
-        """Raises UnsupportedOperationError for a transaction that has begun and not ended: its changes so far would be lost."""
+        """Begin the transaction. Raises UnsupportedOperationError for one that has begun and not ended: its changes so far would
+        be lost."""
         if self._open_transaction is not None:
             raise UnsupportedOperationError(
                 f"The transaction {self._open_transaction.identity} has begun and not ended, so it cannot begin again. Use "
@@ -136,7 +137,7 @@ class DeltaTransaction:
         """Commit all changes, or none; returns the newest version of each changed table, by each path that the caller passed for
         it.
 
-        token: for a call that may be repeated: a second call with it changes nothing (TokenUsedError). Raises a
+        token: identifies a call that may be repeated: a second call with it changes nothing (TokenUsedError). Raises a
         DeltaConcurrentModificationException, after which the whole transaction may be run again.
         """
         transaction, ledger = self._required_transaction(), open_ledger(self._coordinator)
@@ -145,7 +146,7 @@ class DeltaTransaction:
             # Reads of a table that is not part of this transaction cannot be checked for conflicts.
             if unopened_tables := held_reads.keys() - self._paths.keys():
                 raise unidentified_tables_error(transaction.identity, "read", unopened_tables)
-            tables = {place: self._group_table(place, transaction, held_reads.get(place, [])) for place in self._paths}
+            tables = {place: self._describe_for_commit(place, transaction, held_reads.get(place, [])) for place in self._paths}
             coordinated = {place: table for place, table in tables.items() if table is not None}
             versions = commit_group(ledger, transaction.identity, coordinated, token=token)
         except CommitOutcomeUnknownError:
@@ -165,7 +166,7 @@ class DeltaTransaction:
         # the table is known.
         for proposed in open_ledger(self._coordinator).abort(transaction.identity):
             if proposed.commit.table in self._paths:
-                named_coordination(self._plain_store(proposed.commit.table)).drop_staged(proposed.commit)
+                named_coordination(self._store_outside_transaction(proposed.commit.table)).drop_staged(proposed.commit)
 
     def _required_transaction(self) -> OpenTransaction:
         """The open transaction. Raises UnsupportedOperationError if none is open."""
@@ -180,7 +181,7 @@ class DeltaTransaction:
         the transaction."""
         path = path_text(path)
         coordinator_options = {"coordinator": self._coordinator, "coordinator.transaction": self._required_transaction().identity}
-        options = {**self._options_of(path), **coordinator_options}
+        options = {**self._options_for_path(path), **coordinator_options}
         paths = self._paths.setdefault(named_coordination(open_store(path, StorageOptions.of(options))).place, [])
         if path not in paths:
             paths.append(path)
@@ -207,7 +208,7 @@ class DeltaTransaction:
 
     def note_read(self, table: DeltaTable, filter: str | None = None, *, time_zone: str = "UTC") -> None:
         """Record that rows of a table were read, so that the commit fails if another writer has changed them. filter: SQL that
-        selects the rows; None for all rows. time_zone: of texts in the filter that have no zone."""
+        selects the rows; None for all rows. time_zone: the zone of times in the filter that name no zone."""
         predicate = None if filter is None else parse_predicate(filter, table.snapshot.schema, session_timezone=time_zone)
         transaction = Transaction(table.snapshot)
         transaction.scan(predicate, options=ScanOptions(timezone=time_zone))
@@ -261,28 +262,29 @@ class DeltaTransaction:
         """The table's store, opened as a part of the transaction."""
         return open_store(path, StorageOptions.of(self.storage_options(path)))
 
-    def _plain_store(self, place: str) -> ObjectStore:
+    def _store_outside_transaction(self, place: str) -> ObjectStore:
         """The table's store, opened with the coordinator but outside of the transaction."""
         path = self._paths[place][0]
-        return open_store(path, StorageOptions.of({**self._options_of(path), "coordinator": self._coordinator}))
+        return open_store(path, StorageOptions.of({**self._options_for_path(path), "coordinator": self._coordinator}))
 
-    def _group_table(self, place: str, begun: OpenTransaction, held_reads: Sequence[bytes]) -> GroupTable | None:
+    def _describe_for_commit(self, place: str, begun: OpenTransaction, held_reads: Sequence[bytes]) -> GroupTable | None:
         """What the commit has to know about a table, with all its reads as one; None for a table that the ledger does not
         coordinate: its writers are not checked for conflicts. held_reads: the reads of statements that changed nothing, as JSON
         from the ledger."""
+        # The version of the table when the transaction began. A moment is a number of the ledger for one state of all its tables.
         base = open_ledger(self._coordinator).version_at(place, begun.moment)
         if base is None:
             return None
-        store = self._plain_store(place)
+        store = self._store_outside_transaction(place)
         reads = [transaction.reads for transaction in self._reads.get(place, [])] if self._is_serializable else []
         if held_reads:
             config = Snapshot.load(store, version=base).config
             reads += [reads_from_json(reads_json, store, config) for reads_json in held_reads]
         ids = frozenset(self._read_ids.get(place, ())) if self._is_serializable else frozenset[str]()
-        return GroupTable(store, base, _joined_reads(reads), self._is_serializable, ids)
+        return GroupTable(store, base, _join_reads(reads), self._is_serializable, ids)
 
 
-def _joined_reads(reads: list[ReadSet]) -> ReadSet | None:
+def _join_reads(reads: list[ReadSet]) -> ReadSet | None:
     """All reads of one table as one; None if there are none."""
     if not reads:
         return None
@@ -363,8 +365,8 @@ def transact(
 ) -> bool:
     """Run all steps, in order, as one transaction, or none of them. Returns whether this call did it.
 
-    token: of a call that may be repeated, for 24 hours: returns False if an earlier call with it was carried out, and does
-    nothing again. attempts: how often to start again if other writers conflict. Raises CheckFailedError, and the
+    token: identifies a call that may be repeated within 24 hours: returns False if an earlier call with it was carried out, and
+    does nothing again. attempts: how often to start again if other writers conflict. Raises CheckFailedError, and the
     DeltaConcurrentModificationException of the last attempt.
     """
     for attempt in range(attempts):

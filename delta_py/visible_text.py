@@ -59,6 +59,7 @@ def visible(text: str, *, line_breaks: bool = False, escape: Callable[[str], str
 
 
 def is_visible(text: str) -> bool:
+    """Whether `visible` would not change the text."""
     return visible(text) == text
 
 

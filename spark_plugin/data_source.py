@@ -30,7 +30,7 @@ from pyspark.sql.types import StructType
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedTableFeatureError
 from delta_py.expressions.sql_text.to_sql import to_sql
-from delta_py.scan.planning import cut_to
+from delta_py.scan.planning import select_requested_fields
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import StructType as DeltaSchema
 from spark_plugin.java.supported_versions import refuse_older
@@ -262,7 +262,7 @@ def _check_user_schema(pinned: PinnedTable | PinnedChanges) -> None:
     """
     if pinned.options.user_schema is not None:
         schema = from_spark_schema(StructType.fromJson(json.loads(pinned.options.user_schema)))
-        check_requested(cut_to(pinned.everything, schema), schema)
+        check_requested(select_requested_fields(pinned.everything, schema), schema)
 
 
 def _with_metadata_column(pinned: PinnedTable | PinnedChanges) -> PinnedTable:

@@ -62,9 +62,10 @@ _MAX_ATTEMPTS = 20
 
 @dataclass(slots=True)
 class _Change:
-    """A change of a table's configuration, completed step by step before it is committed.
+    """A change of a table's configuration; the rule of each property completes it before it is committed.
 
-    configuration, schema_string, description: after the change. needs_all_files: the commit fails if another writer adds files.
+    configuration, schema_string, description: those of the table's metadata after the change. needs_all_files: the commit fails
+    if another writer adds files in the meantime.
     removes_mapping: the commit turns column mapping off, and so rewrites all files. lacks_row_ids: some files have no row ids, so
     the change must not be committed yet. timestamp_ms: the commit's time, if the new properties contain it; else None.
     """
@@ -83,18 +84,18 @@ class _Change:
         self.description = self.snapshot.metadata.description
 
     @property
-    def before(self) -> Properties:
+    def old_properties(self) -> Properties:
         """The table's properties before the change."""
         return self.snapshot.config.properties
 
     @property
-    def after(self) -> Properties:
+    def new_properties(self) -> Properties:
         """The table's properties after the change."""
         return Properties(self.configuration)
 
     def turns_on(self, name: str) -> bool:
         """Whether the boolean property becomes true, and was not true before."""
-        return self.after.boolean(name) and not self.before.boolean(name)
+        return self.new_properties.boolean(name) and not self.old_properties.boolean(name)
 
 
 # ---------------------------------------------------------------- properties and features
@@ -113,9 +114,8 @@ def set_properties(store: ObjectStore, properties: Mapping[str, str]) -> int:
             version = _set_properties_once(store, properties)
         except ConcurrentWriteException as error:  # a commit that names its own version must be the next one
             conflict_count += 1
-            has_rewritten = (
-                error.error_class == "DELTA_CONCURRENT_DOMAIN_METADATA"
-            )  # probably it had rewritten all files, which is not repeated
+            # The commit that turns column mapping off changes domains, and has rewritten all files: this is not repeated.
+            has_rewritten = error.error_class == "DELTA_CONCURRENT_DOMAIN_METADATA"
             if conflict_count == _MAX_ATTEMPTS or has_rewritten:
                 raise
             continue
@@ -137,7 +137,8 @@ def _set_properties_once(store: ObjectStore, properties: Mapping[str, str]) -> i
     }
     description = new_properties.pop(COMMENT, None)
     change = _Change(snapshot, {**other_properties, **new_properties})
-    if COORDINATED in features:  # the feature catalogManaged: a coordinator will decide which commits are versions
+    # COORDINATED is the feature catalogManaged: from this commit on, a coordinator decides which commits become versions.
+    if COORDINATED in features:
         metadata = replace(snapshot.metadata, configuration=change.configuration)
         change.configuration = properties_with_coordinator(
             store, TableConfig(with_features(snapshot.protocol, features), metadata)
@@ -266,9 +267,10 @@ def _upgraded_protocol(current: Protocol, reader: int, writer: int) -> Protocol:
 def _commit(
     change: _Change, protocol: Protocol, features: frozenset[str], operation: str, parameters: Mapping[str, object]
 ) -> int | None:
-    """Check and complete the change by the rule of each property, and commit it. protocol: with the versions that the caller
-    requests. features: those that the caller requests, in addition to the features that schema and properties need. operation,
-    parameters: for the history. Returns the version; None, without a commit, if the change requires row ids that files lack."""
+    """Check and complete the change by the rule of each property, and commit it. protocol: the table's, with the versions that
+    the caller requests. features: the features that the caller requests; those that schema and properties need are added.
+    operation, parameters: for the history. Returns the version; None, without a commit, if the change requires row ids that files
+    lack."""
     snapshot = change.snapshot
     for rule in (
         _apply_column_mapping,
@@ -286,11 +288,11 @@ def _commit(
         description=change.description,
     )
     schema = TableConfig(protocol, metadata).schema
-    protocol = with_features(protocol, {*features_in_use(schema, change.after), *features})
+    protocol = with_features(protocol, {*features_in_use(schema, change.new_properties), *features})
     if metadata == snapshot.metadata and protocol == snapshot.protocol:
         return snapshot.version
     TableConfig(protocol, metadata).require(Operation.WRITE)
-    if change.after.get(STATS_COLUMNS) != change.before.get(STATS_COLUMNS):
+    if change.new_properties.get(STATS_COLUMNS) != change.old_properties.get(STATS_COLUMNS):
         check_stats_columns(TableConfig(protocol, metadata))
     if change.lacks_row_ids:
         return None
@@ -313,7 +315,7 @@ def _apply_column_mapping(change: _Change) -> None:
     the commit rewrites all files.
     Protocol: Column Mapping; Writer Requirements for Column Mapping.
     """
-    old_mode, new_mode = column_mapping.mode(change.before), column_mapping.mode(change.after)
+    old_mode, new_mode = column_mapping.mode(change.old_properties), column_mapping.mode(change.new_properties)
     if old_mode == new_mode:
         return
     if new_mode == "none":
@@ -331,10 +333,10 @@ def _assign_ids(change: _Change) -> None:
     schema are replaced: they come from copies of other schemas, and are not those of its files.
     """
     old_schema = change.snapshot.schema
-    is_new = column_mapping.mode(change.before) == "none"
-    last_id = max(change.before.integer(column_mapping.MAX_ID_PROPERTY, 0), column_mapping.max_column_id(old_schema))
+    is_new = column_mapping.mode(change.old_properties) == "none"
+    last_id = max(change.old_properties.integer(column_mapping.MAX_ID_PROPERTY, 0), column_mapping.max_column_id(old_schema))
     base_schema = column_mapping.without_column_mapping(old_schema) if is_new else old_schema
-    schema, last_id = column_mapping.assign(base_schema, lambda f: f.name, change.after, last_id + 1)
+    schema, last_id = column_mapping.assign(base_schema, lambda f: f.name, change.new_properties, last_id + 1)
     change.schema_string = schema_to_json(schema)
     change.configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)
 
@@ -342,9 +344,11 @@ def _assign_ids(change: _Change) -> None:
 def _apply_iceberg_compat(change: _Change) -> None:
     """If a version of IcebergCompat is turned on or off, no other writer may add files in the meantime: they would not meet its
     requirements. Protocol: Iceberg Compatibility V2."""
-    change.needs_all_files |= enabled_versions(change.after) != enabled_versions(change.before)
-    wants_ids, had_ids = (column_mapping.wants_nested_ids(properties) for properties in (change.after, change.before))
-    if column_mapping.mode(change.before) != "none" and wants_ids and not had_ids:
+    change.needs_all_files |= enabled_versions(change.new_properties) != enabled_versions(change.old_properties)
+    wants_ids, had_ids = (
+        column_mapping.wants_nested_ids(properties) for properties in (change.new_properties, change.old_properties)
+    )
+    if column_mapping.mode(change.old_properties) != "none" and wants_ids and not had_ids:
         _assign_ids(change)
 
 
@@ -352,12 +356,12 @@ def _apply_row_tracking(change: _Change) -> None:
     """Existing rows need ids: files get them when they are added, if the protocol supports the feature by then.
     Protocol: Row Tracking; Writer Requirements for Row Tracking.
     """
-    check_row_tracking(change.snapshot.table_root, change.after)
-    resumes = change.before.boolean(ROW_TRACKING_SUSPENDED) and change.after.boolean(ROW_TRACKING_ENABLED)
+    check_row_tracking(change.snapshot.table_root, change.new_properties)
+    resumes = change.old_properties.boolean(ROW_TRACKING_SUSPENDED) and change.new_properties.boolean(ROW_TRACKING_ENABLED)
     if not (resumes or change.turns_on(ROW_TRACKING_ENABLED)):
         return
     change.lacks_row_ids = count_files_without_ids(change.snapshot) > 0
-    if change.lacks_row_ids and change.before.boolean(ROW_TRACKING_ENABLED):  # only another client makes such a table
+    if change.lacks_row_ids and change.old_properties.boolean(ROW_TRACKING_ENABLED):  # only another client makes such a table
         raise suspended_row_tracking_error(change.snapshot.table_root)
     # If the table's protocol lacks the feature, files that other writers add in the meantime get no ids.
     change.needs_all_files |= not change.snapshot.config.feature("rowTracking")
@@ -368,7 +372,7 @@ def _apply_in_commit_timestamps(change: _Change) -> None:
     """From this commit on, versions carry their timestamps: the table's properties record this version and its timestamp.
     Protocol: In-Commit Timestamps; Writer Requirements for In-Commit Timestamps.
     """
-    if change.snapshot.config.feature(COORDINATED) and not change.after.boolean(TIMESTAMPS):
+    if change.snapshot.config.feature(COORDINATED) and not change.new_properties.boolean(TIMESTAMPS):
         raise UnsupportedOperationError(
             f"{TIMESTAMPS} cannot be turned off while a coordinator has the commits of the table at "
             f"{change.snapshot.table_root}: the files of commits come to their places at any time. Nothing was changed. Drop the "
@@ -397,7 +401,7 @@ def _check_change_data_feed(change: _Change) -> None:
 def _check_symlink_manifest(change: _Change) -> None:
     """Symlink manifests and deletion vectors exclude each other: readers of the manifests do not know deletion vectors."""
     if any(change.turns_on(name) for name in (MANIFESTS, VECTORS)):
-        check_manifests(change.after)
+        check_manifests(change.new_properties)
     if not change.turns_on(MANIFESTS):
         return
     for batch in change.snapshot.file_batches():

@@ -25,7 +25,7 @@ from delta_py.alter.column_changes import (
     with_new_columns,
 )
 from delta_py.commit.transaction import Transaction
-from delta_py.definition.evolve import changed_schema
+from delta_py.definition.evolve import metadata_with_schema
 from delta_py.definition.protocols import raised_protocol
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol import column_mapping
@@ -62,7 +62,7 @@ def add_columns(store: ObjectStore, columns: Sequence[NewColumn]) -> int:
     snapshot = Snapshot.load(store)
     schema = with_new_columns(snapshot.schema, columns)
     described_columns = [
-        {"column": described(column.path, column.as_field()), **_position_parameter(column.first, column.after)}
+        {"column": describe_column(column.path, column.as_field()), **_position_parameter(column.first, column.after)}
         for column in columns
     ]
     return commit_schema(snapshot, schema, "ADD COLUMNS", {"columns": described_columns})
@@ -124,18 +124,18 @@ def change_columns(store: ObjectStore, changes: Sequence[ColumnChange]) -> int:
         if _simple_type(field_at(schema, path).data_type) != _simple_type(field_at(config.schema, path).data_type):
             check_no_rule_names(config, path)
     paths = [resolve_path(schema, change.name) for change in changes]
-    columns = [described(path, field_at(schema, path)) for path in paths]
+    columns = [describe_column(path, field_at(schema, path)) for path in paths]
     positions = [_position_parameter(change.first, change.after) for change in changes]
     schema = _with_recorded_types(snapshot, schema)
-    if len(changes) == 1:
+    if len(changes) == 1:  # delta-spark records one change and several changes as two different operations
         return commit_schema(snapshot, schema, "CHANGE COLUMN", {"column": columns[0], **positions[0]})
     described_columns = [{**column, **position} for column, position in zip(columns, positions, strict=True)]
     return commit_schema(snapshot, schema, "CHANGE COLUMNS", {"columns": described_columns})
 
 
 def replace_columns(store: ObjectStore, columns: StructType) -> int:
-    """Give the table these columns, in this order: its own with other comments, types or nullability, and new ones; or, with
-    column mapping, a subset of its own.
+    """Give the table these columns, in this order. They are the table's own, perhaps with other comments, types or nullability,
+    and new ones; with column mapping, they may also be a subset of the table's own.
 
     Raises UnsupportedOperationError: DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP,
     DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED, and as drop_columns and change_columns.
@@ -155,7 +155,7 @@ def replace_columns(store: ObjectStore, columns: StructType) -> int:
         check_can_be_dropped(snapshot, path)
     for path in _retyped_paths(config.schema, schema, ()):
         check_no_rule_names(config, path)
-    parameters = {"columns": [described((f.name,), f) for f in columns.fields]}
+    parameters = {"columns": [describe_column((f.name,), f) for f in columns.fields]}
     return commit_schema(snapshot, _with_recorded_types(snapshot, schema), "REPLACE COLUMNS", parameters)
 
 
@@ -170,7 +170,7 @@ def check_no_rule_names(config: TableConfig, path: Path, *, except_invariant: bo
     invariant = ("invariant", column_name) if except_invariant else None
     rules = [rule for rule in rules_naming(config, path) if (rule.kind, rule.name) != invariant]
     generated = [rule for rule in rules if rule.kind == "generated"]
-    # Generated columns are named only if there are no other rules: the two have different errors.
+    # Constraints and generated columns have different errors; if both name the column, the error is about the constraints.
     blocking_rules = [rule for rule in rules if rule.kind != "generated"] or generated
     if not blocking_rules:
         return
@@ -274,7 +274,8 @@ def _outermost_paths(schema: StructType, names: Sequence[str | Sequence[str]], *
 
 
 def _dropped_paths(old_type: DataType, new_type: DataType, path: Path) -> list[Path]:
-    """The paths of the columns and fields that only the old type has. path: of both types in the schema; empty for the whole."""
+    """The paths of the columns and fields that the old type has and the new one lacks. path: where both types are in the schema;
+    empty for the whole schema."""
     match old_type, new_type:
         case StructType(), StructType():
             new_fields = {f.name.lower(): f for f in new_type.fields}
@@ -314,7 +315,7 @@ def _retyped_paths(old_type: DataType, new_type: DataType, path: Path) -> list[P
 
 
 def _simple_type(data_type: DataType) -> DataType:
-    """The type, or an empty struct in place of every struct, array and map. So two types are compared without their parts."""
+    """The type; an empty struct for each struct, array and map. So a comparison ignores changes inside these types."""
     return data_type if isinstance(data_type, PrimitiveType | DecimalType) else StructType()
 
 
@@ -342,8 +343,8 @@ def _with_stats_columns(properties: Mapping[str, str], path: Path, new_path: Pat
 
 
 def _with_recorded_types(snapshot: Snapshot, schema: StructType) -> StructType:
-    """The schema with a record of its type changes since the snapshot, in the metadata of the fields. Clients that know only the
-    preview of type widening need the version of each change too."""
+    """The schema with a record of its type changes since the snapshot, in the metadata of the fields. If the table has only the
+    preview of type widening, the records also name the version of the change, which clients of the preview need."""
     preview = "typeWidening-preview" in snapshot.config.features
     return with_recorded_changes(snapshot.schema, schema, snapshot.version + 1 if preview else None)
 
@@ -360,12 +361,12 @@ def commit_schema(
 ) -> int:
     """Commit another schema; returns the version. If the metadata stays the same, nothing is committed.
 
-    partition_columns, properties: all of them after the change; None for the present ones. transaction: of the snapshot, if the
-    caller has read rows in it.
+    operation, parameters: for the history. partition_columns, properties: all of them after the change; None for the present
+    ones. transaction: one of the snapshot in which the caller has read rows; None if no rows were read.
     """
     config = snapshot.config
     partitions = config.partition_columns if partition_columns is None else tuple(partition_columns)
-    metadata = changed_schema(config, schema, partitions, properties)
+    metadata = metadata_with_schema(config, schema, partitions, properties)
     if metadata == snapshot.metadata:
         return snapshot.version
     protocol = raised_protocol(snapshot.protocol, schema, Properties(metadata.configuration))
@@ -387,7 +388,7 @@ def _position_parameter(first: bool, previous_column: str | None) -> dict[str, s
     return {"position": "FIRST"} if first else {}
 
 
-def described(path: Path, f: StructField) -> dict[str, Any]:
+def describe_column(path: Path, f: StructField) -> dict[str, Any]:
     """A column as the history describes it."""
     type_text = type_name(f.data_type) if isinstance(f.data_type, DecimalType) else getattr(f.data_type, "name", "")
     nested_kind = {StructType: "struct", ArrayType: "array", MapType: "map"}.get(type(f.data_type))

@@ -100,8 +100,8 @@ def with_new_columns(schema: StructType, columns: Sequence[NewColumn]) -> Struct
 
 
 def _with_new_column(schema: StructType, column: NewColumn, parent_path: Path) -> StructType:
-    """The schema with the column, after its other columns or at the requested position. parent_path: of the struct that gets
-    it."""
+    """The schema with the new column, at the end or at the requested position. parent_path: the path of the struct that gets the
+    column; empty for the table."""
     new_field = column.as_field()
 
     def add_column(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
@@ -112,13 +112,15 @@ def _with_new_column(schema: StructType, column: NewColumn, parent_path: Path) -
 
 
 def _with_char_lengths(schema: StructType, name: str) -> StructType:
-    """The schema with CHAR(n) and VARCHAR(n) as types in a column. The log stores such a type as string, with the length in the
-    column's metadata; with them in the type, its parts can be changed one by one. _with_plain_texts undoes this."""
+    """The schema, in which the top-level column `name` has the types CHAR(n) and VARCHAR(n). The log stores such a type as
+    string, and the lengths of all its parts in one text in the column's metadata. In this form an edit of one part keeps the
+    lengths of the others. _with_plain_texts undoes this."""
     return StructType(tuple(with_string_as_char(f) if f.name == name else f for f in schema.fields))
 
 
 def _with_plain_texts(schema: StructType, name: str) -> StructType:
-    """The schema as the log stores it, after _with_char_lengths: a column's CHAR(n) and VARCHAR(n) as string."""
+    """The inverse of _with_char_lengths: in the top-level column `name`, the types CHAR(n) and VARCHAR(n) become string, and the
+    lengths go to the column's metadata, as the log stores them."""
     return StructType(tuple(with_char_as_string(StructType((f,))).fields[0] if f.name == name else f for f in schema.fields))
 
 
@@ -162,7 +164,8 @@ def _check_new_column(column: NewColumn) -> None:
 
 
 def with_change(config: TableConfig, schema: StructType, change: ColumnChange) -> StructType:
-    """The schema after a change. config: of the table before all changes. schema: after the changes before this one.
+    """The schema after a change. config: the table before all changes. schema: the schema after the earlier changes of the same
+    command.
 
     Raises UnsupportedOperationError (DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP and others) for a change that would require
     rewriting rows; SchemaMismatchError for a column that does not exist; InvalidOptionError for an invalid default.
@@ -265,22 +268,22 @@ def _check_type(config: TableConfig, path: Path, old_field: StructField, new_typ
                 sql_state="429BQ",
                 column=joined_name(path),
             )
-    if _reads_as(config, old_field.data_type, new_type):
+    if _can_read_as(config, old_field.data_type, new_type):
         return
     reason = "existing rows would have to be rewritten"
-    if not widens(config) and is_widening(old_field.data_type, new_type):
+    if not allows_widening(config) and is_widening(old_field.data_type, new_type):
         reason = "the table property delta.enableTypeWidening is not true"
     _refuse_change(path, old_field, replace(old_field, data_type=new_type), reason)
 
 
-def _reads_as(config: TableConfig, old_type: DataType, new_type: DataType) -> bool:
-    """Whether readers read the values of older files as the new type. Void has no values, and may become any simple type."""
+def _can_read_as(config: TableConfig, old_type: DataType, new_type: DataType) -> bool:
+    """Whether readers can read the values of older files as the new type. Void has no values, and may become any simple type."""
     if old_type == VOID:
         return not isinstance(new_type, StructType | ArrayType | MapType)
-    return _accepts_all_texts(old_type, new_type) or (widens(config) and is_widening(old_type, new_type))
+    return _accepts_all_texts(old_type, new_type) or (allows_widening(config) and is_widening(old_type, new_type))
 
 
-def widens(config: TableConfig) -> bool:
+def allows_widening(config: TableConfig) -> bool:
     """Whether the table may get wider types without a rewrite of files."""
     return config.feature("typeWidening") and config.properties.boolean("delta.enableTypeWidening")
 
@@ -349,7 +352,7 @@ class _CannotReplace(Exception):
 
 
 def _replaced_struct(config: TableConfig, old_struct: StructType, new_struct: StructType, path: Path) -> StructType:
-    """The new struct, whose fields keep the ids and other metadata of the old fields of the same names. path: of the struct;
+    """The new struct, whose fields keep the ids and other metadata of the old fields of the same names. path: the struct's path;
     empty for the table. Raises _CannotReplace if fields are removed and others added, because the user may have meant to rename
     them; and if fields are removed without column mapping.
     """
@@ -365,14 +368,14 @@ def _replaced_struct(config: TableConfig, old_struct: StructType, new_struct: St
         raise _CannotReplace(f"{', '.join(removed_names)}{struct_text} would go, and the table has no column mapping")
     return StructType(
         tuple(
-            _checked_new_field(f, path) if old_field is None else _replaced_field(config, old_field, f, (*path, old_field.name))
+            _check_new_field(f, path) if old_field is None else _replaced_field(config, old_field, f, (*path, old_field.name))
             for f, old_field in zip(new_struct.fields, old_fields, strict=True)
         )
     )
 
 
-def _checked_new_field(column: StructField, path: Path) -> StructField:
-    """Return the column if old rows may lack it: it is nullable and has no default."""
+def _check_new_field(column: StructField, path: Path) -> StructField:
+    """Return the new column. Raises _CannotReplace if old rows may not lack it: it is NOT NULL, or has a default."""
     if not column.nullable or any(not f.nullable for f in all_fields(column.data_type)):
         raise _CannotReplace(f"the new column {joined_name((*path, column.name))} is NOT NULL")
     if DEFAULT in column.metadata:
@@ -402,7 +405,7 @@ def _replaced_type(config: TableConfig, old_type: DataType, new_type: DataType, 
             _check_parts_nullable(nulls, new_nulls, path)
             key = _replaced_type(config, key, new_key, (*path, "key"))
             return MapType(key, _replaced_type(config, value, new_value, (*path, "value")), nulls)
-    if old_type == new_type or _reads_as(config, old_type, new_type):
+    if old_type == new_type or _can_read_as(config, old_type, new_type):
         return new_type
     raise _CannotReplace(f"{joined_name(path)} would change from {type_name(old_type)} to {type_name(new_type)}")
 

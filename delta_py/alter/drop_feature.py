@@ -57,13 +57,13 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
     """
     refuse_in_transaction(store, "DROP FEATURE of", "Nothing was changed.")
     snapshot = Snapshot.load(store)
-    feature = _checked_feature_name(snapshot, name, truncate_history=truncate_history)
+    feature = _find_droppable_feature(snapshot, name, truncate_history=truncate_history)
     snapshot.config.require(Operation.WRITE)
     refuse_drop(store, feature)
-    traces = TRACES[feature]
+    traces = TRACES[feature]  # everything that a table has because of the feature
     has_changed = traces.remove(store)  # whether the newest version used the feature until now
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    if feature == PROTECTION:
+    if feature == PROTECTION:  # it has no traces but the old versions that it protects
         _delete_old_history(store, now_ms)
         _check_protected_versions_deleted(store)
     elif traces.protects_history and truncate_history:
@@ -86,7 +86,7 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
 # ---------------------------------------------------------------- checks
 
 
-def _checked_feature_name(snapshot: Snapshot, requested_name: str, *, truncate_history: bool) -> str:
+def _find_droppable_feature(snapshot: Snapshot, requested_name: str, *, truncate_history: bool) -> str:
     """The feature's name as the protocol spells it. Raises UnsupportedOperationError if it cannot be dropped, as drop_feature
     says."""
     table_features = {name.lower(): name for name in snapshot.config.features}
@@ -162,7 +162,8 @@ def _refuse(feature: str, condition: str, sql_state: str, why: str) -> NoReturn:
 
 
 def _put_barrier(store: ObjectStore) -> None:
-    """Make a commit without actions, and a checkpoint of it. Readers that take this checkpoint read no earlier version."""
+    """Make a commit without actions, and a checkpoint of its version. Readers that start from this checkpoint read no earlier
+    commit, so they never see the dropped feature."""
     Transaction(Snapshot.load(store)).commit("Empty Commit", {})
     checkpoint(Snapshot.load(store))
 
@@ -177,8 +178,8 @@ def _delete_old_history(store: ObjectStore, now_ms: int) -> None:
 
 
 def _check_history(store: ObjectStore, feature: str, traces: Traces) -> None:
-    """Raises as _refuse_until_older if a remaining version uses the feature: the oldest that can be rebuilt, or a commit
-    since."""
+    """Raises as _refuse_until_older if a version that is still in the log uses the feature: the oldest one that can be rebuilt,
+    or a later commit."""
     listing = list_log(store, 0)
     oldest, _ = available_in(store, listing)
     newest = Snapshot.load(store)

@@ -19,14 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.alter.alter import unset_internal, unset_properties
-from delta_py.alter.alter_columns import described
+from delta_py.alter.alter_columns import describe_column
 from delta_py.alter.narrow_files import NarrowFiles
 from delta_py.alter.table_constraints import constraint_names
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN
 from delta_py.commit.prepared import ROW_TRACKING_ENABLED as _TRACKING
 from delta_py.commit.prepared import ROW_TRACKING_SUSPENDED as _SUSPENDED
 from delta_py.commit.transaction import Transaction
-from delta_py.definition.row_tracking import take_row_ids
+from delta_py.definition.row_tracking import remove_row_ids
 from delta_py.definition.timestamps import ENABLED as TIMESTAMPS_ENABLED
 from delta_py.definition.timestamps import SINCE as TIMESTAMPS_SINCE
 from delta_py.errors import DeltaConcurrentModificationException, UnsupportedOperationError
@@ -76,10 +76,11 @@ def _publish_commits(store: ObjectStore) -> bool:
 class Traces:
     """How to find and remove the traces of one feature.
 
-    remove: removes them in commits of its own; returns whether there were any; raises if the user has to remove them. is_gone:
-    whether a version has none. protects_history: readers have to know the feature, so readers that do not know it must not read
-    the versions that use it. in_commit: whether a commit uses the feature, by the commit's bytes and its metaData action (None if
-    it has none). properties, domains: removed by the commit that removes the feature from the protocol.
+    remove: removes the traces, in commits of its own; returns whether there were any; raises if the user has to remove them.
+    is_gone: whether a version has no traces. protects_history: readers have to know the feature, so readers that do not know it
+    must not read the versions that use it. in_commit: whether a commit uses the feature, by the commit's bytes and its metaData
+    action (None if it has none). properties, domains: the properties and metadata domains that the commit removes which also
+    removes the feature from the protocol.
     """
 
     remove: Callable[[ObjectStore], bool]
@@ -102,7 +103,7 @@ def _unset_properties(store: ObjectStore, *names: str) -> bool:
 class _VectorPurge(Purge):
     """Rewrite only files with deletion vectors: dropping this feature does not need the other work of REORG."""
 
-    def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
+    def _select_candidates(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
         return files["deletion_vector"].is_valid()
 
 
@@ -128,7 +129,8 @@ def _commit_vector_file_removes(store: ObjectStore) -> bool:
     files_without_remove = files.filter(pc.invert(pc.is_in(files, tombstones["path"].combine_chunks())))
     if not len(files_without_remove):
         return False
-    # The newest time, so that no vector file expires before a tombstone that refers to it.
+    # VACUUM deletes a file some time after its remove action. With the newest time of all, it deletes no vector file before the
+    # data file that needs it.
     newest = pc.max(tombstones["deletion_timestamp"]).as_py()
     removes = tuple(
         RemoveFile(path, data_change=False, deletion_timestamp_ms=newest) for path in files_without_remove.to_pylist()
@@ -154,7 +156,7 @@ def _remove_widening(store: ObjectStore) -> bool:
     snapshot = Snapshot.load(store)
     _check_no_narrow_files(snapshot)
     schema = parse_schema(snapshot.metadata.schema_string)
-    retyped_columns = [described(path, f) for path, f in fields_with_paths(schema) if TYPE_CHANGES in f.metadata]
+    retyped_columns = [describe_column(path, f) for path, f in fields_with_paths(schema) if TYPE_CHANGES in f.metadata]
     metadata = replace(snapshot.metadata, schema_string=schema_to_json(without_recorded_changes(schema)))
     Transaction(snapshot).read_rows().set_metadata(metadata).commit("DROP FEATURE", {"columns": retyped_columns})
     return True
@@ -229,13 +231,14 @@ def _remove_timestamps(store: ObjectStore) -> bool:
 
 
 def _remove_tracking(store: ObjectStore) -> bool:
-    """Stop new ids, then remove the files' ids. Returns whether something changed."""
+    """Suspend row tracking, so that new files get no ids, and then remove the ids of the present files. Returns whether something
+    changed."""
     snapshot = Snapshot.load(store)
     has_changed = False
     if snapshot.config.properties.boolean(_TRACKING) or not snapshot.config.properties.boolean(_SUSPENDED):
         _set_properties(snapshot, {_TRACKING: "false", _SUSPENDED: "true"})
         has_changed = True
-    return take_row_ids(store) or has_changed
+    return remove_row_ids(store) or has_changed
 
 
 def _has_no_tracking(snapshot: Snapshot) -> bool:

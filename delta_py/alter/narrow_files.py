@@ -24,10 +24,11 @@ _FIELD_ID = b"PARQUET:field_id"
 
 
 class NarrowFiles(Purge):
-    """A file counts as narrow unless all of its columns are certain to have the table's types."""
+    """Selects the files that have a narrower type than the table in some column, for a rewrite. A file is also selected if its
+    types cannot be told for certain."""
 
-    def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
-        return pc.is_in(files["path"], self._chosen_by_footer(files, self._is_narrow))
+    def _select_candidates(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
+        return pc.is_in(files["path"], self._select_by_footer(files, self._is_narrow))
 
     def _is_narrow(self, file: pq.ParquetFile) -> bool:
         """Whether a column of the file has another type than the table's. Only the footer of the file is read."""

@@ -21,10 +21,10 @@ import pyarrow as pa
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import SchemaMismatchError
 from delta_py.index.definition import definitions_of
-from delta_py.index_commands.index_build import column_of
+from delta_py.index_commands.index_build import find_indexed_column
 from delta_py.index_commands.index_upkeep import index_new_files
 from delta_py.optimize.optimize import LocalBinWriters
-from delta_py.optimize.optimize_bins import Compaction, OptimizeRequest, batches_of
+from delta_py.optimize.optimize_bins import Compaction, OptimizeRequest, batch_bins
 from delta_py.optimize.optimize_metrics import count_changes, history_metrics
 from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.clustering import clustering_leaves, with_logical_names
@@ -58,8 +58,8 @@ def check_names(schema: StructType) -> None:
 
 
 def commit_removal(transaction: Transaction, snapshot: Snapshot) -> int:
-    """Rewrite all rows of the snapshot and commit; returns the version. transaction: of the snapshot, with the metadata of the
-    table without mapping.
+    """Rewrite all rows of the snapshot and commit; returns the version. transaction: one on the snapshot, with the metadata
+    that the table has without mapping.
 
     Memory: as OPTIMIZE of one batch, and the actions of the single commit: a remove for each old file, and an add for each new
     one.
@@ -69,7 +69,7 @@ def commit_removal(transaction: Transaction, snapshot: Snapshot) -> int:
     new_config = transaction.config
     compaction, writers = _AllFiles.for_new_config(snapshot, new_config), LocalBinWriters()
     domains = (*_clustering_by_logical_names(snapshot), *_indexes_without_segments(snapshot))
-    batches = batches_of(compaction.choose().bins, _TARGETS_OF_A_BATCH * compaction.target_bytes)
+    batches = batch_bins(compaction.choose().bins, _TARGETS_OF_A_BATCH * compaction.target_bytes)
     with delete_files_on_failure(compaction.rewrite.state):  # deletes the files of all batches: they have the same write id
         written_parts = [written_part for bins in batches for written_part in compaction.write(writers, bins)]
     all_files = WrittenFiles.of_all(written_parts)
@@ -82,7 +82,7 @@ def commit_removal(transaction: Transaction, snapshot: Snapshot) -> int:
 
 
 class _AllFiles(Compaction):
-    """Rewrites every file, whatever its size."""
+    """The compaction that rewrites every file, whatever its size. Compaction explains the methods that this class overrides."""
 
     @classmethod
     def for_new_config(cls, snapshot: Snapshot, new_config: TableConfig) -> Self:
@@ -97,13 +97,13 @@ class _AllFiles(Compaction):
         compaction.rewrite = for_compaction(Rewrite.of(snapshot.config, state, change_data=False))
         return compaction
 
-    def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
+    def _select_candidates(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
         return pa.chunked_array([pa.array(np.ones(files.num_rows, np.bool_))])
 
-    def _is_worth_while(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
+    def _select_worthwhile_bins(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
         return pa.array(np.ones(len(bins), np.bool_))
 
-    def _new_names(self) -> Sequence[str]:
+    def _new_partition_names(self) -> Sequence[str]:
         return [field.name for field in self.snapshot.config.partition_fields]
 
 
@@ -111,7 +111,8 @@ class _AllFiles(Compaction):
 
 
 def _clustering_by_logical_names(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
-    """The domain with the clustering columns, by the columns' own names; empty if the table is not clustered."""
+    """The metadata domain that lists the clustering columns, here by the columns' own names; empty if the table is not
+    clustered."""
     domain = snapshot.clustering_domain()
     return () if domain is None else (with_logical_names(snapshot.schema, domain),)
 
@@ -120,7 +121,7 @@ def _indexes_without_segments(snapshot: Snapshot) -> Iterator[DomainMetadata]:
     """The domains of the indexes, with their columns' own names and without segments, because segments describe the old files. An
     index of a dropped column is removed."""
     for definition in definitions_of(snapshot.domain_metadata())[0]:
-        column = column_of(snapshot.config, definition)
+        column = find_indexed_column(snapshot.config, definition)
         if column is None:
             yield definition.as_domain(removed=True)
         else:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.alter.alter_columns import commit_schema, described
+from delta_py.alter.alter_columns import commit_schema, describe_column
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import UnsupportedOperationError
 from delta_py.parquet.scan_all_rows import map_file_groups
@@ -45,17 +45,18 @@ def sync_identity(store: ObjectStore, name: str | Sequence[str]) -> int:
             column=joined_name(path),
         )
     transaction = Transaction(snapshot).read_rows()
-    furthest = _furthest(snapshot, transaction, identity)
+    furthest = _find_furthest(snapshot, transaction, identity)
     mark = None if furthest is None else identity.mark_covering(furthest)
-    if mark is None:
+    if mark is None:  # there are no rows, or all values come before the start of the sequence
         return snapshot.version
     schema = with_marks(snapshot.schema, [(identity.name, mark)])
-    parameters = {"column": described(path, column)}
+    parameters = {"column": describe_column(path, column)}
     return commit_schema(snapshot, schema, "CHANGE COLUMN", parameters, transaction=transaction)
 
 
-def _furthest(snapshot: Snapshot, transaction: Transaction, identity: Identity) -> int | None:
-    """The value of a row that is furthest along the sequence; None without rows. The log answers this if it can."""
+def _find_furthest(snapshot: Snapshot, transaction: Transaction, identity: Identity) -> int | None:
+    """The value in the column that is furthest along the sequence; None without rows. The log gives the answer if it can, and
+    otherwise all rows are read."""
     upwards = identity.step > 0
     question = Question(maxima=(identity.name,)) if upwards else Question(minima=(identity.name,))
     answer = answer_from_log(snapshot, question)

@@ -28,7 +28,7 @@ from delta_py.types.schema import DataType, StructField, StructType, from_arrow_
 @raises_storage_errors(lambda alterer: alterer.store.root)
 @dataclass(frozen=True, slots=True)
 class TableAlterer:
-    """The methods of `DeltaTable.alter`. time_zone: in which the SQL of constraints is evaluated."""
+    """The methods of `DeltaTable.alter`. time_zone: the zone in which the SQL of constraints is evaluated."""
 
     store: ObjectStore
     time_zone: str = "UTC"
@@ -63,7 +63,8 @@ class TableAlterer:
         first: bool = False,
         after: str | None = None,
     ) -> int:
-        """Change one column, or a nested part of it. Raises as alter_columns.change_columns."""
+        """Change one column, or a nested part of it. None and False mean unchanged; the parameters are those of ColumnChange.
+        Raises as alter_columns.change_columns."""
         delta_type = from_arrow_type(data_type) if isinstance(data_type, pa.DataType) else data_type
         change = ColumnChange(name, delta_type, nullable, comment, default, drop_default, first, after)
         return change_columns(self.store, [change])

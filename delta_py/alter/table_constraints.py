@@ -54,12 +54,13 @@ def add_constraint(
     ConcurrentAppendException when rows were added since the check.
     """
     snapshot = Snapshot.load(store, version=None if checked is None else checked.version)
-    rule, transaction = RowRule("check", name, sql), Transaction(snapshot)
+    rule = RowRule("check", name, sql)
+    transaction = Transaction(snapshot)
     check_new_constraint(snapshot.config, rule, time_zone)
     if checked is None:
-        broken_rows = _broken_rows(transaction, snapshot.config, rule, time_zone)
+        broken_rows = _count_broken_rows(transaction, snapshot.config, rule, time_zone)
     else:
-        transaction.read_rows()
+        transaction.read_rows()  # another process has read them, so rows that were added since then are a conflict
         broken_rows = checked.broken_rows
     _refuse_broken_rows(snapshot, rule, broken_rows)
     return _commit(snapshot, transaction, _properties_with_rules(snapshot, [rule]), "ADD CONSTRAINT", {"name": name, "expr": sql})
@@ -68,18 +69,19 @@ def add_constraint(
 def add_constraints(store: ObjectStore, constraints: Mapping[str, str], *, time_zone: str = "UTC") -> int:
     """Add CHECK constraints, SQL by name, in one commit, or in none if there are none; returns the version. Raises as
     add_constraint; InvalidOptionError (DELTA_CONSTRAINT_ALREADY_EXISTS) also for two names that differ only in case."""
-    if len(constraints) == 1:
+    if len(constraints) == 1:  # then the history has the SQL itself, without the parentheses that several conditions need
         return add_constraint(store, *next(iter(constraints.items())), time_zone=time_zone)
     snapshot = Snapshot.load(store)
     if not constraints:
         return snapshot.version
-    rules, transaction = [RowRule("check", name, sql) for name, sql in constraints.items()], Transaction(snapshot)
+    rules = [RowRule("check", name, sql) for name, sql in constraints.items()]
+    transaction = Transaction(snapshot)
     # Each rule is checked against the table with the rules before it, so that two equal names are an error.
     for number, rule in enumerate(rules):
         metadata = replace(snapshot.metadata, configuration=_properties_with_rules(snapshot, rules[:number]))
         check_new_constraint(TableConfig(snapshot.protocol, metadata), rule, time_zone)
     for rule in rules:
-        _refuse_broken_rows(snapshot, rule, _broken_rows(transaction, snapshot.config, rule, time_zone))
+        _refuse_broken_rows(snapshot, rule, _count_broken_rows(transaction, snapshot.config, rule, time_zone))
     parameters = {"name": ", ".join(constraints), "expr": " AND ".join(f"({rule.sql})" for rule in rules)}
     return _commit(snapshot, transaction, _properties_with_rules(snapshot, rules), "ADD CONSTRAINT", parameters)
 
@@ -129,6 +131,7 @@ def drop_constraint(store: ObjectStore, name: str, *, if_exists: bool = False) -
 
 
 def constraint_names(config: TableConfig) -> list[str]:
+    """The names of the table's CHECK constraints, sorted."""
     return sorted(key[len(CHECK_PREFIX) :] for key in config.metadata.configuration if key.lower().startswith(CHECK_PREFIX))
 
 
@@ -139,7 +142,8 @@ def _find_constraint(config: TableConfig, name: str) -> tuple[str, str] | None:
 
 
 def check_new_constraint(config: TableConfig, rule: RowRule, time_zone: str) -> None:
-    """Raises InvalidOptionError, as add_constraint says, for a name that exists or is reserved, and for SQL that is no condition.
+    """Check a new CHECK constraint, without reading rows. Raises InvalidOptionError, as add_constraint, for a name that exists or
+    is reserved, and for SQL that is no condition.
 
     A condition that this library cannot evaluate is accepted if it may be boolean and a Spark session may evaluate it.
     """
@@ -196,8 +200,8 @@ def _no_condition_error(rule: RowRule, cause: DeltaError, condition: str) -> Inv
     )
 
 
-def _broken_rows(transaction: Transaction, config: TableConfig, rule: RowRule, time_zone: str) -> int:
-    """The number of rows of the version that violate the rule. Reads only the columns that it names; memory holds one batch per
+def _count_broken_rows(transaction: Transaction, config: TableConfig, rule: RowRule, time_zone: str) -> int:
+    """How many rows of the version violate the rule. Reads only the columns that the rule names; memory holds one batch per
     thread.
     """
     try:

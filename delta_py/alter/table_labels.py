@@ -26,7 +26,7 @@ _LONGEST_NAME, _LONGEST_DESCRIPTION = 255, 4000  # characters
 
 
 def set_table_name(store: ObjectStore, name: str) -> int:
-    """Returns the version. Raises InvalidOptionError for an empty or very long name."""
+    """Set the table's name in its metadata; returns the version. Raises InvalidOptionError for an empty or very long name."""
     if not 0 < len(name or "") <= _LONGEST_NAME:
         raise InvalidOptionError(
             f"The name of a table has 1 to {_LONGEST_NAME} characters. Nothing was changed. Give another one.", option="name"
@@ -35,7 +35,7 @@ def set_table_name(store: ObjectStore, name: str) -> int:
 
 
 def set_table_description(store: ObjectStore, description: str) -> int:
-    """Returns the version. Raises InvalidOptionError for a very long description."""
+    """Set the table's description; returns the version. Raises InvalidOptionError for a very long description."""
     if len(description or "") > _LONGEST_DESCRIPTION:
         raise InvalidOptionError(
             f"The description of a table has at most {_LONGEST_DESCRIPTION} characters. Nothing was changed. Give a shorter one.",
@@ -45,7 +45,8 @@ def set_table_description(store: ObjectStore, description: str) -> int:
 
 
 def _commit_metadata(store: ObjectStore, changes: dict[str, Any], operation: str) -> int:
-    """Commit new values of fields of the metadata, by field; returns the version, or the newest if nothing changes."""
+    """Commit new values of fields of the metaData action; returns the version, or the newest if nothing changes. changes: the new
+    values by field. operation: for the history."""
     snapshot = Snapshot.load(store)
     snapshot.config.require(Operation.WRITE)
     metadata = replace(snapshot.metadata, **changes)

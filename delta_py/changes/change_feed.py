@@ -25,7 +25,7 @@ from delta_py.changes.commit_changes import (
     read_actions,
 )
 from delta_py.changes.schema_changes import why_incompatible
-from delta_py.changes.spilling_file_list import collected
+from delta_py.changes.spilling_file_list import collect_batches
 from delta_py.errors import ChangeDataFeedError, InvalidOptionError, LogFileNotFoundError, TimestampOutOfRangeError
 from delta_py.expressions.tree import Expression
 from delta_py.log.commit_reader import CommitReader
@@ -54,9 +54,9 @@ _PRUNED_AT_ONCE = 20_000
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """The range of versions whose changes are read. first, last: versions, both inclusive; `last` is requested_last limited to
-    the newest version, below `first` if there is no change. latest_snapshot: of the newest version. read_snapshot: the snapshot
-    whose schema the changes have. start_snapshot: the snapshot of `first`; None if there is no change."""
+    """The range of versions whose changes are read. first, last: versions, both inclusive; `last` is requested_last, limited to
+    the newest version. If there is no change, `last` is below `first`. latest_snapshot: the newest version. read_snapshot: the
+    version whose schema the rows get. start_snapshot: the version `first`; None if there is no change."""
 
     first: int
     last: int
@@ -109,9 +109,10 @@ def plan_changes(
     it. Times are ms since 1970.
     allow_out_of_range: a start after the newest version or after ending_version gives no changes, and an ending time after the
     newest version means the newest version; without it, each of these is an error.
-    columns, predicate: over changes_schema. options: by default rows are dropped by the predicate.
-    Raises ChangeDataFeedError: DELTA_NO_START_FOR_CDC_READ, DELTA_CDC_START_VERSION_AFTER_LATEST, DELTA_INVALID_CDC_RANGE,
-    DELTA_MISSING_CHANGE_DATA if the feed was off for a version of the range, and
+    columns, predicate: they may name the columns of changes_schema. options: by default, rows for which the predicate is not
+    true are dropped.
+    Raises ChangeDataFeedError: DELTA_NO_START_FOR_CDC_READ, DELTA_CDC_START_VERSION_AFTER_LATEST,
+    DELTA_INVALID_CDC_RANGE, DELTA_MISSING_CHANGE_DATA if the feed was off for a version of the range, and
     DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE; TimestampOutOfRangeError; LogFileNotFoundError for missing commits.
     """
     options = options or ScanOptions(drop_rows=True)
@@ -126,9 +127,9 @@ def plan_changes(
         nonlocal file_count, size_bytes
         for changed_files in [] if bounds.is_empty else _changed_files(store, bounds):
             file_count, size_bytes = file_count + changed_files.num_rows, size_bytes + file_bytes(changed_files)
-            yield from pruner.pruned(changed_files)
+            yield from pruner.prune(changed_files)
 
-    files = collected(pruned_batches(), PLANNED_CHANGES)
+    files = collect_batches(pruned_batches(), PLANNED_CHANGES)
     return Scan(state, files, ScanReport(file_count, size_bytes, files.num_rows, file_bytes(files)))
 
 
@@ -145,7 +146,7 @@ def _resolve_bounds(
     allow_out_of_range: bool,
 ) -> _Bounds:
     """The range as versions, also if the bounds are times (first_ms, last_ms). If no commit is in the range, the range ends at
-    first - 1."""
+    first - 1. Raises as plan_changes."""
     _check_bounds(first, last, first_ms, last_ms)
     latest = Snapshot.load(store)
     if first is None:
@@ -177,7 +178,7 @@ def _resolve_bounds(
             start_version=first,
             end_version=requested_last,
         )
-    return _bounds_with_schema(store, first, min(requested_last, latest.version), requested_last, latest)
+    return _choose_read_schema(store, first, min(requested_last, latest.version), requested_last, latest)
 
 
 def _check_bounds(first: int | None, last: int | None, first_ms: int | None, last_ms: int | None) -> None:
@@ -219,8 +220,9 @@ def first_version_from(store: ObjectStore, timestamp_ms: int, latest: Snapshot, 
     )
 
 
-def _bounds_with_schema(store: ObjectStore, first: int, last: int, requested_last: int, latest: Snapshot) -> _Bounds:
-    """The bounds with the schema of the rows: that of the last version if columns are mapped, and otherwise the newest."""
+def _choose_read_schema(store: ObjectStore, first: int, last: int, requested_last: int, latest: Snapshot) -> _Bounds:
+    """Complete the bounds: the rows get the schema of the last version if the table has or had column mapping, and otherwise the
+    newest schema."""
 
     def snapshot_at(version: int) -> Snapshot:
         return latest if version == latest.version else Snapshot.load(store, version)
@@ -245,7 +247,7 @@ def _changed_files(store: ObjectStore, bounds: _Bounds) -> Iterator[pa.Table]:
         for actions in read_actions(reader, _commits_of_range(store, bounds)):
             for commit in actions.commits:
                 config = _config_after(config, commit, bounds)
-            yield CommitChanges(store, pool, times, frozenset(config.physical_partition_columns)).of(actions)
+            yield CommitChanges(store, pool, times, frozenset(config.physical_partition_columns)).find_changed_files(actions)
     # The first version is checked last: if a commit in the range changes the schema, the error names that commit.
     _check_schema(bounds.start_snapshot.metadata, bounds.first, bounds)
 
@@ -340,12 +342,14 @@ class ChangePruner:
 
     @classmethod
     def of(cls, config: TableConfig, predicate: Expression | None, timezone: str) -> ChangePruner:
+        """The pruner for a predicate on the changes of a table. predicate: over the table's columns and those of the feed; None
+        for all rows."""
         fields = {f.name: f for f in CHANGE_FIELDS}
         data_file_pruner = FilePruner.of(config, predicate, timezone, fields)
         del fields[CHANGE_TYPE]
         return cls(data_file_pruner, FilePruner.of(config, predicate, timezone, fields))
 
-    def pruned(self, changed_files: pa.Table) -> Iterator[pa.RecordBatch]:
+    def prune(self, changed_files: pa.Table) -> Iterator[pa.RecordBatch]:
         """PLANNED_CHANGES: the remaining rows of CHANGED_FILES, in their order."""
         if self.of_data_files.predicate is None:
             yield from changed_files.select(PLANNED_CHANGES.names).to_batches()

@@ -1,7 +1,7 @@
 """The changes of commits, as a table of the files to read for them.
 
     for actions in read_actions(reader, log_files):                           # of one commit or more
-        changed = CommitChanges(store, pool, times_ms, partitions).of(actions)     # CHANGED_FILES
+        changed = CommitChanges(store, pool, times_ms, partitions).find_changed_files(actions)     # CHANGED_FILES
 
 If a commit has change files, they are read. Otherwise its changes follow from the data files that it added and removed. If one
 commit removed a file and added it again, the changed rows are those in which the file's deletion vectors differ.
@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from delta_py.changes.schema_changes import why_not_found
-from delta_py.changes.spilling_file_list import collected
+from delta_py.changes.spilling_file_list import collect_batches
 from delta_py.errors import (
     ChangeDataFeedError,
     CorruptTableError,
@@ -55,7 +55,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
 # The columns of a changed file that are read. _change_type: null for a change file, whose rows contain it. selection: if not
-# null, only its rows are read. stats: of the rows that are read. place: see the module's docstring.
+# null, only its rows are read. stats: the statistics of the rows that are read. place: see the module's docstring.
 PLACE = "place"
 _FILES = pa.schema([f for f in FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS])
 _CHANGE_FIELDS = (
@@ -88,8 +88,8 @@ class CommitFacts:
 
     @property
     def is_idle_merge(self) -> bool:
-        """Whether it is a MERGE that rewrote files without changing a row: its row counts are 0, and its adds and
-        removes are no changes."""
+        """Whether the commit is a MERGE that rewrote files without changing a row: the row counts in its metrics are 0. Then its
+        adds and removes are no changes."""
         metrics = self.info.get("operationMetrics")
         if self.info.get("operation") != "MERGE" or not isinstance(metrics, dict):
             return False
@@ -98,16 +98,17 @@ class CommitFacts:
 
 @dataclass(frozen=True, slots=True)
 class ChangeActions:
-    """The file actions of consecutive commits; a commit that changes protocol or metadata is alone. files: the change files of
-    each commit or, if it has none, its adds and removes that change data, in the order of the log. Its columns are _ACTIONS and
-    PLACE."""
+    """The file actions of one or several consecutive commits. If a commit changes protocol or metadata, it is the only one.
+    files: for each commit, its change files or, if it has none, its adds and removes that change data, in the order of the log.
+    The columns are _ACTIONS and PLACE."""
 
     commits: tuple[CommitFacts, ...]
     files: pa.Table
 
     @classmethod
     def of(cls, commits: Sequence[CommitFacts], files: pa.Table) -> ChangeActions:
-        """files: _ACTIONS, with all file actions of the commits. Drops the adds and removes of a commit that has change files."""
+        """Drop the adds and removes of commits that have change files, and give each action its place. files: _ACTIONS, with all
+        file actions of the commits."""
         with_change_files = [commit.version for commit in commits if commit.has_change_files]
         if with_change_files:
             has_change_file_commit = pc.is_in(files[COMMIT_VERSION], value_set=pa.array(with_change_files, pa.int64()))
@@ -143,7 +144,7 @@ def read_actions(reader: CommitReader, files: Iterable[LogFile]) -> Iterator[Cha
             small_commits, line_count = [], 0
         if is_alone:
             batches = (_actions_batch(reader, [_ParsedCommit(file, facts, lines)]) for lines in chain([first_piece], pieces))
-            actions = collected(batches, _ACTIONS)
+            actions = collect_batches(batches, _ACTIONS)
             yield ChangeActions.of([facts], actions)
         else:
             small_commits.append(_ParsedCommit(file, facts, first_piece))
@@ -271,14 +272,14 @@ class CommitChanges:
     times_ms: Mapping[int, int]
     partitions: frozenset[str]
 
-    def of(self, actions: ChangeActions) -> pa.Table:
+    def find_changed_files(self, actions: ChangeActions) -> pa.Table:
         """CHANGED_FILES, sorted by version and place.
 
         Raises ChangeDataFeedError (DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA,
         DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA), DeletionVectorError.
         """
         files = _last_actions(
-            _without_data_files_of(actions.files, [facts.version for facts in actions.commits if facts.is_idle_merge])
+            _drop_data_files_of(actions.files, [facts.version for facts in actions.commits if facts.is_idle_merge])
         )
         kinds = files[_KIND].to_numpy()
         change_files = files.filter(pa.array(kinds == _CHANGE_FILE))
@@ -311,12 +312,12 @@ class CommitChanges:
                 # A read of the old file leaves out the rows in its own deletion vector. So the remaining rows in the new
                 # vector are those that this commit deleted. The same holds for restored rows, with the vectors exchanged.
                 yield (
-                    self._checked_removes(readded_removes.filter(has_deletes)),
+                    self._check_readable(readded_removes.filter(has_deletes)),
                     "delete",
                     readded_adds["deletion_vector"].filter(has_deletes),
                 )
                 yield readded_adds.filter(has_restores), "insert", readded_removes["deletion_vector"].filter(has_restores)
-        yield self._checked_removes(removes), "delete", None
+        yield self._check_readable(removes), "delete", None
         yield adds, "insert", None
 
     def _changed_files(self, files: pa.Table, change_type: str | None, selection: pa.ChunkedArray | None) -> pa.Table:
@@ -370,9 +371,9 @@ class CommitChanges:
     # ------------------------------------------------------------ partition values of removes
 
     def _has_same_partitions(self, commits: Sequence[CommitFacts], removes: pa.Table) -> bool:
-        """Whether the table was partitioned by the same columns before the commits. If all removes have as many values as there
-        are partition columns, it is assumed. Otherwise each commit with metadata (RESTORE always writes it) is compared with the
-        version before it."""
+        """Whether the table was partitioned by the same columns before the commits. This is assumed if all removes have as many
+        partition values as there are partition columns. Otherwise each commit with metadata (RESTORE always writes metadata) is
+        compared with the version before it."""
         if not removes.num_rows or (_map_lengths(_in_one_piece(removes["partition_values"])) == len(self.partitions)).all():
             return True
         previous_configs = (self._config_before(facts) for facts in commits if facts.metadata is not None)
@@ -394,9 +395,9 @@ class CommitChanges:
         place = removes.schema.get_field_index("partition_values")
         return removes.set_column(place, removes.schema.field(place), pc.if_else(is_fillable, complete_values, values))
 
-    def _checked_removes(self, deleted: pa.Table) -> pa.Table:
-        """Return the same removes. Raises ChangeDataFeedError if the rows of one cannot be read with the table's partition
-        columns: it must have a value for each partition column, and for no other column."""
+    def _check_readable(self, deleted: pa.Table) -> pa.Table:
+        """Return the same removes. Raises ChangeDataFeedError for a remove whose rows cannot be read with the table's partition
+        columns: a remove must have a value for each partition column, and for no other column."""
         if not deleted.num_rows:
             return deleted
         values = _in_one_piece(deleted["partition_values"])
@@ -461,8 +462,8 @@ class CommitChanges:
         return pa.array(deletes, pa.bool_()), pa.array(restores, pa.bool_())
 
     def _deleted_rows(self, vector: dict[str, Any] | None, path: str, version: int) -> BitMap64:
-        """The positions of deleted rows. vector: a deletion vector's descriptor; None for no deleted rows. path: of the data
-        file."""
+        """The positions of deleted rows. vector: a deletion vector's descriptor; None for no deleted rows. path: the data
+        file's path."""
         try:
             return BitMap64() if vector is None else read_deletion_vector(self.store, DeletionVectorDescriptor.from_json(vector))
         except FileNotFoundError as error:
@@ -505,7 +506,7 @@ def _with_change_columns(
 # ---------------------------------------------------------------- actions on one file
 
 
-def _without_data_files_of(files: pa.Table, versions: Sequence[int]) -> pa.Table:
+def _drop_data_files_of(files: pa.Table, versions: Sequence[int]) -> pa.Table:
     """The file actions without the adds and removes of the commits of these versions. Change files remain."""
     if not versions:
         return files
@@ -523,8 +524,8 @@ def _file_keys(files: pa.Table) -> Any:
 
 
 def _last_actions(files: pa.Table) -> pa.Table:
-    """The actions without adds and removes that the same commit repeats for the same path: the last add and the last remove
-    count. All change files remain."""
+    """Drop repeated actions: if a commit has several adds, or several removes, with the same path, only the last one counts. All
+    change files remain."""
     kinds = files[_KIND].to_numpy()
     keys = _file_keys(files) * 2 + (kinds == _REMOVE)
     # np.unique returns the first place of each key, which in the reversed keys is the last one.

@@ -40,11 +40,12 @@ _DIGITS: Mapping[DataType, int] = {BYTE: 3, SHORT: 5, INTEGER: 10, LONG: 20}
 
 
 def why_incompatible(older: Metadata, newer: Metadata, *, widening: bool = False) -> str | None:
-    """None if the newer schema has everything that the older has, and at most added fields; else the first difference.
+    """The first reason why rows of the older schema cannot be read with the newer schema; None if they can, because the newer
+    schema only has additional fields.
 
-    A field may not be renamed, dropped, of another type, or non-null if it was nullable; partition columns and the
-    use of column mapping may not change, but mapping may be turned on. widening: a type may become wider. A void field
-    is null in all older rows, and may become any type.
+    A field may not be renamed, dropped, get another type, or become NOT NULL; partition columns and the use of column mapping may
+    not change, but mapping may be turned on. widening: a type may become wider. A void field is null in all older rows, and may
+    become any type.
     """
     old_schema, new_schema = parse_schema(older.schema_string), parse_schema(newer.schema_string)
     if [name.lower() for name in older.partition_columns] != [name.lower() for name in newer.partition_columns]:
@@ -58,8 +59,9 @@ def why_incompatible(older: Metadata, newer: Metadata, *, widening: bool = False
 
 
 def why_not_found(older: Metadata, newer: Metadata) -> str | None:
-    """None if the newer columns find, in files of the older schema, the values of the columns with the same names; else the
-    first column that would be null. File readers check the types: a value of another type is never read as null."""
+    """The first column of the older schema whose values a read of older files with the newer schema would not find, so that it
+    would be null, as a reason; None if there is no such column. Types are not compared: file readers raise an error for a value
+    of another type."""
     old_mode, new_mode = column_mapping.mode(older.configuration), column_mapping.mode(newer.configuration)
     if new_mode == "id" != old_mode:
         return f"the column mapping mode {old_mode} became id"
@@ -114,7 +116,7 @@ def _physical_and_logical_paths(
 
 
 def _struct_difference(old_struct: StructType, new_struct: StructType, path: Path, widening: bool) -> str | None:
-    """Why rows of the old struct cannot be read with the new one; None if they can. path: of the struct. widening: types may
+    """Why rows of the old struct cannot be read with the new one; None if they can. path: the struct's path. widening: types may
     become wider."""
     new_fields: Mapping[str, StructField] = {f.name.lower(): f for f in new_struct.fields}
     for f in old_struct.fields:

@@ -1,6 +1,6 @@
 """Lists of files that may be too long for memory: tables that move to a temporary file when they grow.
 
-    collected(batches, schema) -> pa.Table        # in the order of arrival
+    collect_batches(batches, schema) -> pa.Table        # in the order of arrival
     sorted_by(("size", "path"), batches, schema) -> pa.Table
 
 A long list is stored in an Arrow file that is mapped into memory. The file has no name any more, so nothing remains on disk
@@ -24,8 +24,9 @@ _SAMPLES_PER_PORTION = 64  # more samples make the portions of sorted_by more eq
 _Key = tuple[Any, ...]  # the values of a row in the columns that sort it
 
 
-def collected(batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, in_memory: int = _ROWS_IN_MEMORY) -> pa.Table:
-    """The batches as one table. in_memory: a table with more rows is written to a file, in pieces of this many rows."""
+def collect_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, in_memory: int = _ROWS_IN_MEMORY) -> pa.Table:
+    """The batches as one table. in_memory: a table with more rows than this is written to a file, in pieces of this many
+    rows."""
     pieces = _pieces_of_rows(batches, schema, in_memory)
     first_piece = next(pieces, schema.empty_table())
     second_piece = next(pieces, None)

@@ -49,7 +49,7 @@ from delta_py.object_stores.open_store import named_coordination
 from delta_py.protocol.actions import Action, CommitInfo, DomainMetadata
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.table_config import TableConfig
-from delta_py.snapshot import Snapshot, replaced
+from delta_py.snapshot import Snapshot, replaced_table_error
 from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.storage.store import ObjectStore
 from delta_py.threads import in_threads
@@ -111,7 +111,7 @@ class _TriedTable:
         if tail is None:
             raise _forgotten_table_error(coordinated)
         if not self.table_ids <= {tail.table_id}:
-            raise replaced(store.root, "the transaction has read or written it")
+            raise replaced_table_error(store.root, "the transaction has read or written it")
         # Earlier attempts have already read the first of the winners.
         for version in range(self.table.base + 1 + len(self.winners), tail.version + 1):
             self.winners.append(read_winning_commit(store, version))

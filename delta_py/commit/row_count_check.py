@@ -24,7 +24,7 @@ from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.threads import in_threads
-from delta_py.write.rewrite import added
+from delta_py.write.rewrite import add_action_of
 
 _THREADS = 16
 
@@ -62,7 +62,7 @@ def highest_assigned_row_id(snapshot: Snapshot) -> int:
     if all(batch.files["base_row_id"].null_count == len(batch.files) for batch in snapshot.file_batches()):
         return -1
     files = plan_scan(snapshot, None, None, ScanOptions(keep_all=True)).scan_files()
-    adds = [added(file) for file in files if file.base_row_id is not None]
+    adds = [add_action_of(file) for file in files if file.base_row_id is not None]
     return highest_row_id(_with_counts_of_footers(snapshot.store, adds, [add for add in adds if num_records(add) is None]))
 
 

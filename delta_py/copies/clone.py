@@ -22,10 +22,10 @@ from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_tracking_domain
 from delta_py.commit.row_count_check import highest_assigned_row_id
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.create import check_empty, with_id_columns
-from delta_py.definition.log_properties import LOG_FEATURES, on_log_of, with_log_of, with_marks_of
+from delta_py.definition.log_properties import LOG_FEATURES, keep_log_properties, with_log_of, with_marks_of
 from delta_py.definition.properties import READER_VERSION, WRITER_VERSION, refuse_constraints, split_configuration
 from delta_py.definition.protocols import features_in_use, with_features, without_feature
-from delta_py.definition.row_tracking import renumbered
+from delta_py.definition.row_tracking import files_to_renumber
 from delta_py.definition.timestamps import transaction_at
 from delta_py.errors import (
     InvalidOptionError,
@@ -50,7 +50,7 @@ from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import added, removed
+from delta_py.write.rewrite import add_action_of, remove_action_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def shallow_clone(
     """
     old_table = load_table_to_replace(source.table_root, target, replace_table=replace_table)
     files = plan_scan(source, None, None, ScanOptions(keep_all=True)).scan_files()
-    return clone_files(CloneSource.of_table(source), map(added, files), target, old_table, properties or {})
+    return clone_files(CloneSource.of_table(source), map(add_action_of, files), target, old_table, properties or {})
 
 
 def clone_files(
@@ -203,13 +203,13 @@ def replace_files(
     old_by_key = {file.key: file for file in old_files}
     added_files = [add for key, add in new_by_key.items() if key not in old_by_key]
     removed_files = [file for key, file in old_by_key.items() if key not in new_by_key]
-    renumbered_files = renumbered(new_by_key, old_by_key, transaction.config, source.last_row_id)
+    renumbered_files = files_to_renumber(new_by_key, old_by_key, transaction.config, source.last_row_id)
     overwritten = [
         add for key, add in new_by_key.items() if key in old_by_key and _size_and_time(add) != _size_and_time(old_by_key[key])
     ]
     readded_files = {file.key: replace(file, data_change=False) for file in (*renumbered_files, *overwritten)}
     now_ms = time.time_ns() // 1_000_000
-    removes = tuple(removed(file, now_ms=now_ms) for file in removed_files)
+    removes = tuple(remove_action_of(file, now_ms=now_ms) for file in removed_files)
     transaction.add(WrittenFiles(adds=(*added_files, *readded_files.values()), removes=removes))
     return added_files, removed_files
 
@@ -228,7 +228,7 @@ def _definition_transaction(
     if old_table is None:
         return Transaction(None, store=target).set_metadata(metadata)
     # at_ms: the time that the commit must have if it enables in-commit timestamps; None for any time.
-    metadata, at_ms = on_log_of(old_table, protocol, with_marks_of(old_table.schema, metadata))
+    metadata, at_ms = keep_log_properties(old_table, protocol, with_marks_of(old_table.schema, metadata))
     return transaction_at(old_table, at_ms).set_metadata(metadata)
 
 

@@ -68,7 +68,7 @@ class _FileMerge(SchemaMerge):
         try:
             # The mode "name" accepts characters that need column mapping. define_table refuses them later, with its own error.
             check_new_schema(file, column_mapping_mode="name")
-            self.schema = self.struct(self.schema, file, ())
+            self.schema = self.merge_structs(self.schema, file, ())
         except SchemaMismatchError as error:
             raise SchemaMismatchError(
                 f"Failed to merge the schema of file {path}: {error.message} Nothing was changed. Rewrite the file, or move it "
@@ -79,7 +79,7 @@ class _FileMerge(SchemaMerge):
                 **error.message_parameters,
             ) from error
 
-    def merge_plain(self, table: DataType, data: DataType, path: Path) -> DataType:
+    def merge_plain_types(self, table: DataType, data: DataType, path: Path) -> DataType:
         """The wider of two types. Raises SchemaMismatchError if neither holds all values of the other."""
         if table in STORED_AS_INT32 and data in STORED_AS_INT32:  # files store these alike, so this is no type change
             return max(table, data, key=STORED_AS_INT32.index)

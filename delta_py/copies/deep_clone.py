@@ -48,7 +48,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.listing import listed_objects
 from delta_py.storage.store import ObjectStore
 from delta_py.write.file_copies import COPY_SCHEMA, Copy, copy_files
-from delta_py.write.rewrite import added
+from delta_py.write.rewrite import add_action_of
 
 # The namespace of the ids in the names of copies. With another one, a repeated clone would copy all files again.
 _ID_NAMESPACE = uuid.UUID("6d1c3f0e-7f0b-5a53-9c59-0f6f1c1f9b1d")
@@ -134,7 +134,7 @@ class DeepClone:
         """Yield each file of the source, with the add action of its copy for the target's log."""
         for file in plan_scan(self.source, None, None, ScanOptions(keep_all=True)).scan_files():
             vector = None if file.deletion_vector is None else self._vector_of_copy(file.deletion_vector)
-            yield file, replace(added(file), path=self._copy_path(file), path_text=None, deletion_vector=vector)
+            yield file, replace(add_action_of(file), path=self._copy_path(file), path_text=None, deletion_vector=vector)
 
     def _copy_path(self, file: ScanFile) -> str:
         """The path of the copy. The name is unique in this source, and the same file always has the same name. The copy has the

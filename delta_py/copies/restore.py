@@ -29,7 +29,7 @@ from delta_py.commit.row_count_check import highest_assigned_row_id
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.log_properties import LOG_FEATURES, with_log_of, with_marks_of
 from delta_py.definition.protocols import with_features
-from delta_py.definition.row_tracking import renumbered
+from delta_py.definition.row_tracking import files_to_renumber
 from delta_py.definition.timestamps import ENABLED as TIMESTAMPS
 from delta_py.errors import DataFileError, DeletionVectorError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_py.log.history import version_at_timestamp
@@ -44,7 +44,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.vacuum.quarantine import list_quarantine
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import added, removed
+from delta_py.write.rewrite import add_action_of, remove_action_of
 
 _log = logging.getLogger("delta_py")
 
@@ -154,9 +154,12 @@ def _commit_restore(
     past_row_id = highest_assigned_row_id(past)
     _set_definition(transaction, current, past, past_row_id)
     now_ms = time.time_ns() // 1_000_000
-    readded = (added(file, data_change=False) for file in renumbered(past_files, present_files, transaction.config, past_row_id))
-    adds = (*(added(file) for file in restored_files), *readded)
-    transaction.add(WrittenFiles(adds=adds, removes=tuple(removed(file, now_ms=now_ms) for file in removed_files)))
+    readded = (
+        add_action_of(file, data_change=False)
+        for file in files_to_renumber(past_files, present_files, transaction.config, past_row_id)
+    )
+    adds = (*(add_action_of(file) for file in restored_files), *readded)
+    transaction.add(WrittenFiles(adds=adds, removes=tuple(remove_action_of(file, now_ms=now_ms) for file in removed_files)))
     result = Restored(
         version=-1,
         table_size_after_restore=_total_bytes(past_files.values()),

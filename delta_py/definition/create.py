@@ -51,8 +51,8 @@ CHANGE_COLUMNS = tuple(f.name for f in CHANGE_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """The definition in the first commit of a table. Small and picklable. domains: the clustering, if any. defaulted: names of
-    properties that the caller did not set, but defaults or other properties did."""
+    """What the first commit of a table defines. Small and picklable. domains: the domain that names the clustering columns; empty
+    without clustering. defaulted: names of properties that the caller did not set; defaults or other properties did."""
 
     protocol: Protocol
     metadata: Metadata
@@ -77,9 +77,9 @@ def define_table(
 ) -> TableDefinition:
     """The definition of a new table that this library can write.
 
-    partition_by, cluster_by: column names in order, any case; not both. configuration: table properties, those of Delta and
-    any others. defaults: properties that the table gets if configuration does not name them. may_lack_columns: accept a table
-    without columns, which are added later.
+    partition_by, cluster_by: column names in order, any case; not both. name, description: texts about the table, for people.
+    configuration: table properties, those of Delta and any others. defaults: properties that the table gets if configuration does
+    not name them. may_lack_columns: accept a table without columns, which are added later.
     Raises SchemaMismatchError for names, a partitioning or a clustering that no table can have, InvalidOptionError for a property
     that is unknown, internal or has a senseless value, UnsupportedTableFeatureError for a table that could not be written,
     UnsupportedOperationError for properties that exclude each other, and what check_new_rules raises for defaults and generation.
@@ -89,7 +89,7 @@ def define_table(
     check_manifests(Properties(properties))
     add_properties_for_iceberg(properties)
     check_types(schema)
-    # These include the properties that add_properties_for_iceberg added.
+    # Properties that defaults or add_properties_for_iceberg have added.
     defaulted = properties.keys() - split_configuration(configuration or {})[0].keys()
     mode = column_mapping.mode(Properties(properties))
     lacks_columns = may_lack_columns and not schema.fields
@@ -221,7 +221,7 @@ def check_empty(store: ObjectStore) -> None:
 
 
 def create_parameters(definition: TableDefinition) -> Mapping[str, Any]:
-    """The operation parameters of a definition for the history."""
+    """The parameters of the operation that creates or replaces a table, for the history."""
     metadata = definition.metadata
     return {
         "partitionBy": list(metadata.partition_columns),
@@ -238,8 +238,9 @@ def create_parameters(definition: TableDefinition) -> Mapping[str, Any]:
 def check_schema(
     schema: StructType, partition_by: Sequence[str], mode: str, properties: Properties, table_schema: StructType | None = None
 ) -> tuple[str, ...]:
-    """The partition columns in the schema's spelling, after all checks. mode: of column mapping. properties: of the table after
-    the change. table_schema: the current schema of an existing table; None for a new one.
+    """Check a table's schema, and return its partition columns in the schema's spelling. mode: the column mapping mode.
+    properties: the table's properties after the change. table_schema: the current schema of an existing table; None for a new
+    one.
 
     Raises SchemaMismatchError for names, identity columns or partition columns that a table cannot have.
     """
@@ -262,8 +263,8 @@ def check_schema(
 
 
 def _may_keep_names(schema: StructType, table_schema: StructType | None) -> bool:
-    """Whether names with characters that need column mapping are accepted without it: the table has all of them already from
-    other writers, or the caller allows any name."""
+    """Whether names with characters that need column mapping are accepted without it: other writers have given the table all of
+    these names already, or the caller's DefinitionSettings allow any name."""
     present_names = () if table_schema is None else names_needing_mapping(table_schema)
     return current_definition_settings().allows_any_name or set(names_needing_mapping(schema)) <= set(present_names)
 

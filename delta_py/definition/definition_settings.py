@@ -17,10 +17,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DefinitionSettings:
-    """allows_any_name: whether columns may have names such as `high price` without column mapping. enabled_features: features
-    that a table gets when a new column needs them; clients that do not know them can no longer use the table. prefers_versions:
-    whether a protocol without a list of features gets a higher version, if one has all features, and no list.
-    lists_used_features: whether the list of a new table has the features in use alone, without appendOnly and invariants.
+    """How tables are defined. allows_any_name: whether columns may have names such as `high price` without column mapping.
+    enabled_features: features that a table gets when a new column needs them; clients that do not know them can no longer use the
+    table. prefers_versions: whether a protocol without a list of features gets a higher version instead of a list, if a version
+    has all needed features. lists_used_features: whether the list of a new table has only the features in use, without appendOnly
+    and invariants.
     keeps_not_null: whether columns that an overwrite of the schema takes from the data keep their NOT NULL.
     allows_any_property: whether properties may be set whose names begin with `delta.` and are unknown."""
 
@@ -42,7 +43,7 @@ def current_definition_settings() -> DefinitionSettings:
 
 @contextmanager
 def definition_settings(settings: DefinitionSettings) -> Iterator[None]:
-    """Tables that the block creates or changes are defined by these settings; an outer block's settings do not count."""
+    """Define the tables that the block creates or changes by these settings. They replace all settings of an outer block."""
     token = _settings.set(settings)
     try:
         yield

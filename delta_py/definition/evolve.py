@@ -27,7 +27,7 @@ from delta_py.types.schema import StructType, schema_to_json
 
 @dataclass(frozen=True, slots=True)
 class DefinitionChanges:
-    """The new parts of the definition that a commit gives an existing table; None for a part that does not change. Small and
+    """The parts of an existing table's definition that a commit replaces; None for a part that does not change. Small and
     picklable. clustering: the domain that names the clustering columns.
     """
 
@@ -81,7 +81,7 @@ def _changed_metadata(
         partitions = config.partition_columns
     if schema == config.schema and tuple(partitions) == tuple(config.partition_columns):
         return None, None
-    metadata = changed_schema(config, schema, tuple(partitions))
+    metadata = metadata_with_schema(config, schema, tuple(partitions))
     protocol = raised_protocol(snapshot.protocol, schema, Properties(metadata.configuration))
     return metadata, None if protocol == snapshot.protocol else protocol
 
@@ -91,7 +91,7 @@ def _overwrites_schema(request: WriteRequest) -> bool:
 
 
 def _changed_clustering(snapshot: Snapshot, config: TableConfig, request: WriteRequest) -> DomainMetadata | None:
-    """The clustering domain after the write, None if unchanged. config: of the table after the write.
+    """The clustering domain after the write, None if unchanged. config: the table after the write.
 
     A table stays clustered by the columns of the same names, if all of them exist. A table that becomes partitioned is clustered
     by none. Protocol: Writer Requirements for Clustered Table.
@@ -106,10 +106,10 @@ def _changed_clustering(snapshot: Snapshot, config: TableConfig, request: WriteR
     return None if clustering_paths(new_domain) == clustering_paths(domain) else new_domain
 
 
-def changed_schema(
+def metadata_with_schema(
     config: TableConfig, schema: StructType, partition_by: Sequence[str], properties: Mapping[str, str] | None = None
 ) -> Metadata:
-    """The metadata of a table that gets this schema, with ids and physical names for columns that have none yet. config: of the
+    """The metadata of a table that gets this schema, with ids and physical names for columns that have none yet. config: the
     table before the change. properties: all properties of the table after the change; None for the present ones.
 
     Raises SchemaMismatchError as check_schema, UnsupportedOperationError as check_types.

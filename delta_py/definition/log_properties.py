@@ -1,7 +1,7 @@
 """Properties and features that describe a table's log, not its rows; and the high water marks of identity columns.
 
     with_log_of(current_table, configuration)                            # RESTORE; None for a new table
-    metadata, at_ms = on_log_of(current_table, protocol, metadata)       # REPLACE, CLONE
+    metadata, at_ms = keep_log_properties(current_table, protocol, metadata)       # REPLACE, CLONE
     with_marks_of(current_table.schema, metadata)                        # RESTORE, CLONE
     properties_of_new(source)                                    # CREATE TABLE LIKE, SHOW CREATE TABLE
 
@@ -27,14 +27,16 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import StructField, StructType, parse_schema, schema_to_json
 
-# The start of in-commit timestamps, the version before which checkpoints are protected, ids at coordinators.
+# Properties that describe a log: the start of in-commit timestamps, the version before which checkpoints are protected, and the
+# table's ids at coordinators.
 LOG_PROPERTIES = (*SINCE, PROTECTED_BEFORE, IDENTITY_PROPERTY, UNITY_PROPERTY)
 LOG_FEATURES = frozenset({PROTECTION, COORDINATED})
 
 
 def with_log_of(current_table: Snapshot | None, configuration: Mapping[str, str], *more: str) -> dict[str, str]:
-    """The properties, where those that describe a log have the values of the current table, or are missing if it lacks them.
-    current_table: None for a new table, which has none of them. more: names of other properties to take from the current table.
+    """The properties, in which those that describe a log come from the current table. current_table: the table that gets the
+    properties; None for a new table, which has no such properties. more: names of other properties to take from the current
+    table.
     """
     names = {name.lower() for name in (*LOG_PROPERTIES, *more)}
     properties = {name: value for name, value in configuration.items() if name.lower() not in names}
@@ -43,8 +45,8 @@ def with_log_of(current_table: Snapshot | None, configuration: Mapping[str, str]
 
 
 def properties_of_new(source: Snapshot) -> dict[str, str]:
-    """The properties for a new table that shall have the properties and the listed features of the source. The feature clustering
-    is left out: CREATE TABLE names the clustering columns in a clause of its own."""
+    """The properties that give a new table the properties and the features of the source. The feature clustering is left out:
+    CREATE TABLE names the clustering columns in a clause of its own."""
     protocol = source.protocol
     listed_features = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
     return {
@@ -72,11 +74,10 @@ def _physical_name(f: StructField) -> str:
     return str(f.metadata.get(PHYSICAL_NAME, f.name))
 
 
-def on_log_of(current_table: Snapshot, protocol: Protocol, metadata: Metadata) -> tuple[Metadata, int | None]:
-    """The metadata that replaces the current table's, with the properties of its log: its coordinator, the version before which
-    checkpoints are protected, and the start of in-commit timestamps. Also returns the commit's time, as timestamps.py
-    returns it.
-    protocol: of the table after the commit.
+def keep_log_properties(current_table: Snapshot, protocol: Protocol, metadata: Metadata) -> tuple[Metadata, int | None]:
+    """Keep the properties of the current table's log in the metadata that replaces the table's: its coordinator, the version
+    before which checkpoints are protected, and the start of in-commit timestamps. Returns the metadata, and the time (ms) that
+    the commit must have, or None for any time. protocol: the table's, after the commit.
     """
     metadata = replace(metadata, configuration=with_log_of(current_table, metadata.configuration))
     configuration, at_ms = timestamped_properties(

@@ -21,7 +21,15 @@ from delta_py.scan.partition_set import PartitionSet
 from delta_py.scan.planning import ScanOptions
 from delta_py.scan.scan_state import ScanFile
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import RemovedRows, Rewrite, matched_rows, remove_rows, removed, row_count_of, row_index_columns
+from delta_py.write.rewrite import (
+    RemovedRows,
+    Rewrite,
+    find_matching_rows,
+    remove_action_of,
+    remove_rows,
+    row_count_of,
+    row_index_columns,
+)
 
 
 class Overwrites(Enum):
@@ -34,7 +42,7 @@ class Overwrites(Enum):
     PARTITIONS = "partitions"
 
 
-def overwritten_by(config: TableConfig, request: WriteRequest) -> Overwrites:
+def choose_overwritten_rows(config: TableConfig, request: WriteRequest) -> Overwrites:
     """The rows that the write replaces. Dynamic mode has no effect on a table without partitions, as in Spark: the whole table is
     overwritten."""
     if request.save_mode != "Overwrite":
@@ -58,11 +66,13 @@ def needs_change_files(config: TableConfig, request: WriteRequest) -> bool:
     return not all(is_exact_on_partitions(conjunct, partitions) for conjunct in conjuncts(predicate))
 
 
-def replaced_files(transaction: Transaction, overwrites: Overwrites, state: WriteState, written: WrittenFiles) -> RemovedRows:
-    """The actions that remove the rows which `written` replaces; the transaction records what was read for it.
+def remove_replaced_rows(
+    transaction: Transaction, overwrites: Overwrites, state: WriteState, written: WrittenFiles
+) -> RemovedRows:
+    """Remove the rows that an overwrite replaces: returns the actions, and the number of rows if a predicate selects them.
+    written: the new rows. state: the one that the tasks got. The transaction records the files that were read.
 
-    Files in which only some rows are replaced get a deletion vector, or are rewritten without them. Rows are counted if a
-    predicate selects them.
+    Files in which only some rows are replaced get a deletion vector, or are rewritten without them.
     """
     match overwrites:
         case Overwrites.NOTHING:
@@ -72,13 +82,13 @@ def replaced_files(transaction: Transaction, overwrites: Overwrites, state: Writ
         case Overwrites.PARTITIONS:
             return RemovedRows(_removes_of_written_partitions(transaction, state, written))
         case Overwrites.MATCHING_ROWS:
-            return _matching_rows(transaction, state)
+            return _remove_matching_rows(transaction, state)
 
 
 def _removes_of_all_files(transaction: Transaction, state: WriteState) -> WrittenFiles:
     """The removes of all files of the table."""
     scan = transaction.scan(options=ScanOptions(timezone=state.time_zone, keep_all=True))
-    return _removes_of(scan.scan_files(), state)
+    return _remove_actions_of(scan.scan_files(), state)
 
 
 def _removes_of_written_partitions(transaction: Transaction, state: WriteState, written: WrittenFiles) -> WrittenFiles:
@@ -92,16 +102,16 @@ def _removes_of_written_partitions(transaction: Transaction, state: WriteState, 
         return WrittenFiles()
     partitions = PartitionSet.of(transaction.config, (add.partition_values for add in written.adds), state.time_zone)
     files = transaction.files_of(partitions)
-    return _removes_of((file for batch in files.to_batches(max_chunksize=4096) for file in scan_files(batch)), state)
+    return _remove_actions_of((file for batch in files.to_batches(max_chunksize=4096) for file in scan_files(batch)), state)
 
 
-def _removes_of(files: Iterable[ScanFile], state: WriteState) -> WrittenFiles:
-    """The removes of whole files."""
+def _remove_actions_of(files: Iterable[ScanFile], state: WriteState) -> WrittenFiles:
+    """The remove actions of whole files."""
     now_ms = time.time_ns() // 1_000_000
-    return WrittenFiles(removes=tuple(removed(file, now_ms=now_ms, data_change=state.data_change) for file in files))
+    return WrittenFiles(removes=tuple(remove_action_of(file, now_ms=now_ms, data_change=state.data_change) for file in files))
 
 
-def _matching_rows(transaction: Transaction, state: WriteState) -> RemovedRows:
+def _remove_matching_rows(transaction: Transaction, state: WriteState) -> RemovedRows:
     """Remove the rows for which replace_where is true. Files with only such rows are removed without being read."""
     assert state.replace_where is not None
     config = transaction.config
@@ -110,16 +120,16 @@ def _matching_rows(transaction: Transaction, state: WriteState) -> RemovedRows:
     scan = transaction.only_deleted_rows_matter().scan(predicate, row_index_columns(), options)
     if scan.state.predicate is None:  # pruning has shown that all rows of the remaining files match
         files = list(scan.scan_files())
-        removes = tuple(removed(file, data_change=state.data_change) for file in files)
+        removes = tuple(remove_action_of(file, data_change=state.data_change) for file in files)
         return RemovedRows(WrittenFiles(removes=removes), deleted=row_count_of(files) or 0)
-    matches = (matched_rows(file, scan.state) for file in scan.scan_files())
+    matches = (find_matching_rows(file, scan.state) for file in scan.scan_files())
     return remove_rows((file for file in matches if file is not None), Rewrite.of(config, state))
 
 
 def replace_metrics(written: WrittenFiles, replaced: RemovedRows) -> dict[str, int]:
-    """Metrics of an overwrite of the rows of a predicate, under delta-spark's names and counted as delta-spark counts: a file
-    with a larger vector counts as written with its remaining rows, and not as removed. Row counts that statistics do not give are
-    left out, and all row counts if the written files have no rows.
+    """Metrics of an overwrite of the rows that match a predicate, under delta-spark's names and counted as delta-spark counts: a
+    file with a larger deletion vector counts as written with its remaining rows, and not as removed. Row counts that statistics
+    do not give are left out, and all row counts if the written files have no rows.
     """
     adds = (*written.adds, *replaced.written.adds)
     paths = {add.path for add in adds}

@@ -51,7 +51,8 @@ Check = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property of Delta. check: of its values. why: the reason why it has no effect, or is refused."""
+    """A property of Delta. check: checks a value. treatment: how this library treats the property. why: the reason why it has no
+    effect, or is refused; empty for other properties."""
 
     name: str
     check: Check
@@ -232,7 +233,7 @@ def with_defaults(configuration: Mapping[str, str], defaults: Mapping[str, str])
         if name.lower() == IGNORE_DEFAULTS.lower():
             _check_value(IGNORE_DEFAULTS, value)
     ignores_protocol = Properties(configuration).boolean(IGNORE_DEFAULTS) or Properties(defaults).boolean(IGNORE_DEFAULTS)
-    # Defaults whose names begin so concern the protocol. They are left out if the caller wants it.
+    # Defaults whose names begin with these texts are about the protocol. They are left out if the caller asks for it.
     protocol_prefixes = (READER_VERSION.lower(), WRITER_VERSION.lower(), _FEATURE_PREFIX) if ignores_protocol else ()
     known_defaults = {name: value for name, value in defaults.items() if _stored_name(name) is not None}
     used_defaults = {
@@ -326,7 +327,7 @@ def _stored_name(requested_name: str) -> str | None:
 
 def _check_value(name: str, value: str) -> None:
     """Raises InvalidOptionError for a value that the property cannot have, and for a property that users cannot set;
-    UnsupportedOperationError for a property that needs another product. name: as stored."""
+    UnsupportedOperationError for a property that needs another product. name: the property's stored name."""
     if not isinstance(value, str):
         raise InvalidOptionError(
             f"Table property {name} is {value!r}; properties are text, such as 'true' or '10'.", property=name

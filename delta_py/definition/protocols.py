@@ -53,8 +53,8 @@ def protocol_of_versions(reader: int, writer: int) -> Protocol:
 
 
 def with_features(current: Protocol, features: Iterable[str]) -> Protocol:
-    """The protocol with these features and all that they need; `current` if it supports them, under a final name or
-    under that of a preview.
+    """The protocol with these features and all that they need; `current` itself if it supports them already, under their final
+    names or the names of their previews.
     """
     supported = supported_features(current)
     lacking_features = _lacking_features(current, features)
@@ -79,9 +79,9 @@ def without_feature(current: Protocol, name: str) -> Protocol:
 
 
 def _with_lists(names: Set[str], more_readers: Set[str] = frozenset(), *, has_reader_list: bool = False) -> Protocol:
-    """A protocol that lists the features for writers, with the lowest reader version that supports them all. Readers get a list
-    if only a version with a list supports them. more_readers: additional reader features. has_reader_list: readers get a list
-    in any case, even an empty one.
+    """A protocol with a list of features for writers, and the lowest reader version that supports all of them. Readers get a list
+    too if no version without a list supports all reader features. more_readers: additional reader features. has_reader_list:
+    readers get a list in any case, even an empty one.
     Protocol: Table Features for New and Existing Tables; Writer Requirements for Column Mapping.
     """
     readers = frozenset(name for name in names if name in FEATURES and FEATURES[name].reader) | more_readers
@@ -111,7 +111,7 @@ def _lacking_features(current: Protocol, features: Iterable[str]) -> set[str]:
     supported = supported_features(current)
     if current.writer_features is not None:
         supported &= current.writer_features
-    # If the protocol has a preview of a feature, it does not lack the feature.
+    # The final features whose previews the protocol has: it does not lack them.
     finals_of_previews = {FEATURES[name].stands_for for name in supported if name in FEATURES}
     return {name for name in _with_needs(set(features)) if name not in supported and name not in finals_of_previews}
 
@@ -123,18 +123,18 @@ def features_in_use(schema: StructType, properties: Properties) -> set[str]:
     """Names of the features that a table with this schema and these properties needs."""
     types = list(all_types(schema))
     by_type = {"timestampNtz": TIMESTAMP_NTZ, "variantType": VARIANT}
-    used = {feature for feature, data_type in by_type.items() if data_type in types}
+    features = {feature for feature, data_type in by_type.items() if data_type in types}
     rules = ((name, FEATURES[name].in_use) for name in _FEATURES_OF_COLUMNS)
-    used |= {name for name, in_use in rules if in_use is not None and in_use(properties, schema)}
+    features |= {name for name, in_use in rules if in_use is not None and in_use(properties, schema)}
     if properties.get(column_mapping.MODE_PROPERTY, "none").lower() != "none":
-        used.add("columnMapping")
+        features.add("columnMapping")
     if properties.get("delta.checkpointPolicy", "classic").lower() == "v2":
-        used.add("v2Checkpoint")
+        features.add("v2Checkpoint")
     if any(name.lower().startswith("delta.constraints.") for name in properties):
-        used.add("checkConstraints")
+        features.add("checkConstraints")
     # Previews are left out: a property enables the feature under its final name.
     finished = (row for row in FEATURES.values() if row.stands_for is None and row.enabled_by is not None)
-    return used | {row.name for row in finished if row.enabled_by is not None and properties.boolean(row.enabled_by)}
+    return features | {row.name for row in finished if row.enabled_by is not None and properties.boolean(row.enabled_by)}
 
 
 # Features that a new column of such a type adds to the protocol automatically, as in delta-spark.

@@ -18,7 +18,7 @@ from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.catalog_entry import enter_in_catalog
 from delta_py.definition.create import TableDefinition, check_empty, create_parameters, create_table
-from delta_py.definition.log_properties import on_log_of
+from delta_py.definition.log_properties import keep_log_properties
 from delta_py.definition.protocols import with_features
 from delta_py.definition.timestamps import transaction_at
 from delta_py.errors import (
@@ -40,7 +40,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.column_rules import GENERATION
 from delta_py.types.schema import StructField, StructType, map_fields, schema_to_json
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import removed
+from delta_py.write.rewrite import remove_action_of
 
 OPERATIONS = {
     "create": "CREATE TABLE",
@@ -53,8 +53,9 @@ OPERATIONS = {
 def build_table(store: ObjectStore, mode: str, definition: TableDefinition, *, join: bool = False) -> int:
     """Create or replace a table; returns its version, or the newest when there was nothing to do.
 
-    definition: one without columns describes a table that gets them later, or matches any existing table; it replaces none.
-    join: with mode create, accept an existing table with the same definition.
+    mode: a key of OPERATIONS. definition: one without columns describes a new table that gets columns later, or matches an
+    existing table with any columns; it cannot replace a table. join: with mode create, accept an existing table with the same
+    definition.
     Raises SchemaMismatchError for a replacement without columns (DELTA_SCHEMA_NOT_PROVIDED), and for an existing table that
     differs; TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS), TableNotFoundError (TABLE_OR_VIEW_NOT_FOUND),
     InvalidOptionError (DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION), UnsupportedTableFeatureError for rules that this version
@@ -75,7 +76,7 @@ def build_table(store: ObjectStore, mode: str, definition: TableDefinition, *, j
 
 
 def _build(store: ObjectStore, mode: str, definition: TableDefinition, *, join: bool) -> int:
-    """As build_table, without the table's entry in a catalog."""
+    """Create or replace the table as build_table, but do not enter it in a catalog."""
     try:
         snapshot = Snapshot.load(store)
     except TableNotFoundError:
@@ -141,8 +142,10 @@ def _exists_error(store: ObjectStore, version: int) -> TableAlreadyExistsError:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """The actions of a commit that replaces an existing table. Small and picklable. protocol: None if it does not change.
-    timestamp_ms: the time that the commit must have because its metadata names it; None for any time.
+    """The actions of a commit that replaces an existing table, except its files. Small and picklable. definition: the requested
+    one. metadata: the definition's, with new column ids and the properties of the table's log. protocol: None if it does not
+    change. domains: metadata domains, which change the clustering. timestamp_ms: the time that the commit must have because its
+    metadata names it; None for any time.
     """
 
     definition: TableDefinition
@@ -153,9 +156,10 @@ class Replacement:
 
     @classmethod
     def of(cls, snapshot: Snapshot, definition: TableDefinition) -> Replacement:
-        """Raises UnsupportedTableFeatureError for a table that could not be written afterwards."""
+        """Decide how the definition replaces the table of the snapshot. Raises UnsupportedTableFeatureError for a table that
+        could not be written afterwards."""
         protocol = with_features(snapshot.protocol, definition.config.features)
-        metadata, at_ms = on_log_of(snapshot, protocol, _with_new_column_ids(snapshot, definition.metadata))
+        metadata, at_ms = keep_log_properties(snapshot, protocol, _with_new_column_ids(snapshot, definition.metadata))
         domains = tuple(_clustering_actions(snapshot, metadata, definition))
         return cls(definition, metadata, None if protocol == snapshot.protocol else protocol, domains, at_ms)
 
@@ -180,7 +184,7 @@ def replace_table(snapshot: Snapshot, definition: TableDefinition, operation: st
     transaction = replacement.begin(snapshot)
     now_ms = time.time_ns() // 1_000_000
     scan = transaction.scan(None, options=ScanOptions(keep_all=True))
-    transaction.add(WrittenFiles(removes=tuple(removed(file, now_ms=now_ms) for file in scan.scan_files())))
+    transaction.add(WrittenFiles(removes=tuple(remove_action_of(file, now_ms=now_ms) for file in scan.scan_files())))
     return transaction.commit(operation, create_parameters(definition))
 
 
@@ -235,6 +239,7 @@ def check_same_definition(snapshot: Snapshot, definition: TableDefinition) -> No
     ]
     clustering = clustering_columns(snapshot.schema, snapshot.clustering_domain())
     new_clustering = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
+    # For each error class, whether the tables differ so.
     differs_by_condition = {
         "DELTA_CREATE_TABLE_SCHEME_MISMATCH": _comparable_schema(snapshot.schema) != _comparable_schema(definition.config.schema),
         "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING": metadata.partition_columns != new_metadata.partition_columns,

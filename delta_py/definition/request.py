@@ -50,10 +50,10 @@ class WriteRequest:
     """The options that a caller passes. They may be invalid or contradictory; `check` reports that.
 
     mode: error (or errorifexists), append, ignore, overwrite, in any case of letters. partition_by, cluster_by: None if the
-    caller did not set them. name, description, configuration, defaults: of a table that the write creates, as define_table takes
-    them.
+    caller did not set them. name, description, configuration, defaults: the parameters of define_table for a table that the write
+    creates.
     merge_schema: add the data's new columns to the table; merge_casts: also cast values to the types of its existing columns.
-    columns: of a table that the write creates, with their rules; None for the columns of the data.
+    columns: the columns of a table that the write creates, with their rules; None for the columns of the data.
     overwrite_schema: give the table the data's schema. replace_where: SQL; overwrite only the rows for which it is true.
     checks_replace_where: refuse data for which it is not true.
     partition_overwrite_mode: `static`, or `dynamic` to overwrite only the partitions that the data has. Modes other than
@@ -62,7 +62,7 @@ class WriteRequest:
     the definition of a new one, in the same commit. None if the write is no such statement.
     txn_app_id, txn_version: both or none; a write that the table has already recorded does nothing. data_change: False says
     that the rows are only rearranged. max_records_per_file, target_file_bytes, compression: None for the table's setting.
-    isolation_level: for this write only. time_zone: of the session, for conversions between texts and times.
+    isolation_level: for this write only. time_zone: the session's, for conversions between texts and times.
     truncate_nanoseconds: cut times down to the microsecond, toward the past; without it a time that has nanoseconds is refused.
     tasks: the maximum number of writing tasks, if known. rule_nonce: identifies the data's hidden columns that hold results of
     the table's rules (row_rules/hidden_rule_columns.py). auto_compact: how the commit handles small files. recorded: more
@@ -110,13 +110,14 @@ class WriteRequest:
         return replace(state, layout=layout)
 
     def following(self, rules: NewTableRules) -> WriteRequest:
-        """The request for a new table of a catalog. rules: of the catalog. The request's properties replace suggested ones."""
+        """The request, with the properties that a catalog demands or suggests for a new table. rules: the catalog's. The
+        request's properties replace suggested ones."""
         if rules == NO_RULES:
             return self
         return replace(self, configuration=rules.properties(self.configuration), defaults=rules.defaults(self.defaults))
 
     def check(self) -> None:
-        """Raises InvalidOptionError for an invalid value (DELTA_ILLEGAL_OPTION, INVALID_SAVE_MODE,
+        """Check the options. Raises InvalidOptionError for an invalid value (DELTA_ILLEGAL_OPTION, INVALID_SAVE_MODE,
         DELTA_INVALID_ISOLATION_LEVEL), or one that the log cannot hold; and for options that contradict each other
         (DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS, DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE,
         DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE, DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE).
@@ -158,7 +159,8 @@ class WriteRequest:
 
     @property
     def isolation(self) -> IsolationLevel | None:
-        """None for the table's level. Raises InvalidOptionError (DELTA_INVALID_ISOLATION_LEVEL)."""
+        """The isolation level of this write; None for the table's level. Raises InvalidOptionError
+        (DELTA_INVALID_ISOLATION_LEVEL)."""
         return None if self.isolation_level is None else IsolationLevel.parse(self.isolation_level)
 
     @property

@@ -26,7 +26,7 @@ from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import added
+from delta_py.write.rewrite import add_action_of
 
 FileKey: TypeAlias = tuple[str, str | None]
 """AddFile.key."""
@@ -50,7 +50,7 @@ def give_row_ids(store: ObjectStore) -> None:
     _change_ids_in_commits(store, gives=True)
 
 
-def take_row_ids(store: ObjectStore) -> bool:
+def remove_row_ids(store: ObjectStore) -> bool:
     """Add the files that have row ids again without them, in separate commits; returns whether such files existed. The property
     delta.rowTrackingSuspended prevents commits from giving new ids. Raises as give_row_ids on conflicts.
     """
@@ -89,16 +89,18 @@ def count_files_without_ids(snapshot: Snapshot) -> int:
     return sum(batch.files["base_row_id"].null_count for batch in snapshot.file_batches())
 
 
-def renumbered(
+def files_to_renumber(
     past_files: Mapping[FileKey, Numbered], present_files: Mapping[FileKey, ScanFile], config: TableConfig, highest_row_id: int
 ) -> list[Numbered]:
     """Select the files that are in the table now and also in an earlier state, or in a clone, and must be added again for their
     row ids.
 
-    past_files: the files in that state, by AddFile.key. present_files: the files now. config: the table's, in that state.
-    highest_row_id: of that state. The ids of that
-    state are restored. A file that had no id there retains its present one, unless a row of that state may have the same id:
-    this happens if the feature was dropped and enabled again between. A file that must have ids and has none gets new ones.
+    past_files: the files in that state, by AddFile.key. present_files: the files now. config, highest_row_id: those of the
+    earlier state.
+
+    Files get the ids of the earlier state. A file that had no id there retains its present one, unless a row of that state may
+    have the same id: this happens if the feature was dropped and enabled again since then. A file that must have ids and has none
+    gets new ones.
     """
     must_have = config.enabled("rowTracking") and not config.properties.boolean(ROW_TRACKING_SUSPENDED)
     return [
@@ -109,8 +111,8 @@ def renumbered(
 
 
 def _must_be_added_again(file: AddFile | ScanFile, present_file: ScanFile, highest_row_id: int, must_have: bool) -> bool:
-    """Whether a file must be added again, by the rules of `renumbered`. file, present_file: the file in the earlier state, and
-    now. must_have: whether files of that state must have ids."""
+    """Whether a file must be added again, by the rules of `files_to_renumber`. file, present_file: the file in the earlier state,
+    and now. must_have: whether files of that state must have ids."""
     if file.base_row_id is not None:
         return _ids_of(file) != _ids_of(present_file)
     return must_have if present_file.base_row_id is None else present_file.base_row_id <= highest_row_id
@@ -124,13 +126,13 @@ def _adds_of_some_files(snapshot: Snapshot, *, with_ids: bool) -> tuple[AddFile,
     """Adds for some files that have ids, or that have none: at most _FILES_A_COMMIT."""
     scan = plan_scan(snapshot, None, None, ScanOptions(keep_all=True))
     files = (file for file in scan.scan_files() if (file.base_row_id is not None) is with_ids)
-    return tuple(added(file, data_change=False) for file in islice(files, _FILES_A_COMMIT))
+    return tuple(add_action_of(file, data_change=False) for file in islice(files, _FILES_A_COMMIT))
 
 
 def _check_row_counts(snapshot: Snapshot) -> None:
     """Raise UnsupportedOperationError if a file that needs ids has no row count: a file takes as many ids as it has rows."""
     scan = plan_scan(snapshot, None, None, ScanOptions(keep_all=True))
-    uncounted = sum(num_records(added(file)) is None for file in scan.scan_files() if file.base_row_id is None)
+    uncounted = sum(num_records(add_action_of(file)) is None for file in scan.scan_files() if file.base_row_id is None)
     if uncounted:
         raise UnsupportedOperationError(
             f"The rows of the table at {snapshot.table_root} cannot be given ids: the statistics of {uncounted} files do not say "

@@ -25,7 +25,7 @@ from delta_py.types.schema import Path
 DIRECTORY = "_pydelta_index"
 PREFIX = "pydelta.index."
 FORMAT = 1  # of the domain and of segments; an index of another format is not used
-is_name = re.compile(r"[A-Za-z0-9_]{1,100}").fullmatch
+match_name = re.compile(r"[A-Za-z0-9_]{1,100}").fullmatch
 
 
 class UnknownIndexError(ValueError):
@@ -34,8 +34,8 @@ class UnknownIndexError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The entry in the log for a file of an index. path: below the table's root. rows: its number of (hash, data file) pairs.
-    files: the number of data files that it covers. bytes: its size."""
+    """The entry in the log for a segment, which is a file of an index. path: below the table's root. rows: the number of its
+    (hash, data file) pairs. files: the number of data files that it covers. bytes: its size."""
 
     path: str
     rows: int
@@ -45,7 +45,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
-    """An index as the log records it. column: the physical path of the indexed column. kind: which types of values it is for,
+    """An index as the log records it. column: the physical path of the indexed column. kind: the kind of the column's values,
     from hashing.value_kind."""
 
     name: str
@@ -65,6 +65,7 @@ class IndexDefinition:
         return replace(self, segments=segments)
 
     def as_domain(self, *, removed: bool = False) -> DomainMetadata:
+        """The action that records the index in the log; if `removed`, the one that removes it."""
         fields = {"format": FORMAT, "column": self.column, "kind": self.kind, "hash": HASH}
         text = orjson.dumps({**fields, "segments": [asdict(segment) for segment in self.segments]}).decode()
         return DomainMetadata(self.domain, text, removed)
@@ -77,18 +78,18 @@ class IndexDefinition:
             value = orjson.loads(domain.configuration)
             if (value["format"], value["hash"]) != (FORMAT, HASH):
                 raise UnknownIndexError(f"its format is {value['format']!r}, with hashes {value['hash']!r}")
-            segments = tuple(_checked_segment(**part) for part in value["segments"])
+            segments = tuple(_parse_segment(**part) for part in value["segments"])
             column, kind = tuple(value["column"]), value["kind"]
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise UnknownIndexError("it is damaged") from error
-        if not is_name(name) or not column or not all(isinstance(part, str) for part in (*column, kind)):
+        if not match_name(name) or not column or not all(isinstance(part, str) for part in (*column, kind)):
             raise UnknownIndexError("it is damaged")
         if not all(segment.path.startswith(f"{DIRECTORY}/") and ".." not in segment.path for segment in segments):
             raise UnknownIndexError("its segments do not lie where segments lie")
         return cls(name, column, kind, segments)
 
 
-def _checked_segment(*, path: str, rows: int, files: int, bytes: int) -> Segment:
+def _parse_segment(*, path: str, rows: int, files: int, bytes: int) -> Segment:
     """A segment from the JSON of the domain. Raises TypeError for values of wrong types."""
     numbers = (rows, files, bytes)
     if type(path) is not str or not all(type(number) is int and number >= 0 for number in numbers):
@@ -97,7 +98,8 @@ def _checked_segment(*, path: str, rows: int, files: int, bytes: int) -> Segment
 
 
 def definitions_of(domains: Mapping[str, DomainMetadata]) -> tuple[list[IndexDefinition], dict[str, str]]:
-    """The indexes in the order of their names; and for those that this version does not understand, the reason by name."""
+    """The indexes in the order of their names; and for each index that this version does not understand, the reason by its name.
+    domains: all metadata domains of a version."""
     definitions: list[IndexDefinition] = []
     unknown: dict[str, str] = {}
     for name in sorted(name for name in domains if name.startswith(PREFIX)):

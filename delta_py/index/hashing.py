@@ -57,26 +57,26 @@ def kind_of_type(data_type: DataType) -> str | None:
 
 
 def hashes(array: pa.Array, kind: str) -> Hashes:
-    """The hash of each value. array: of a type of this kind, without nulls."""
+    """The hash of each value. array: values of a type of this kind, without nulls."""
     assert array.null_count == 0
     if kind in ("string", "binary"):
         return _hashes_of_texts(array)
     if kind.startswith("decimal"):
-        words = _words(array.cast(pa.decimal128(38, array.type.scale))).reshape(-1, 2)
-        return _mixed_bits(words[:, 0] ^ _mixed_bits(words[:, 1] + _SEED))
+        words = _as_words(array.cast(pa.decimal128(38, array.type.scale))).reshape(-1, 2)
+        return _mix_bits(words[:, 0] ^ _mix_bits(words[:, 1] + _SEED))
     if kind == "floating":
         numbers = array.cast(pa.float64()).to_numpy() + 0.0  # -0.0 becomes 0.0
         # NaN has many forms in bits, and Spark treats all of them as equal.
-        return _mixed_bits(np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64))
+        return _mix_bits(np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64))
     if kind == "date":
         array = array.cast(pa.int32())
     elif kind.startswith("timestamp"):
         array = array.cast(pa.timestamp("us", array.type.tz))
-    return _mixed_bits(_words(array.cast(pa.int64())))
+    return _mix_bits(_as_words(array.cast(pa.int64())))
 
 
-def _words(array: pa.Array) -> Hashes:
-    """The values of an array of 64-bit or 128-bit numbers as words of 64 bits: one or two for each value."""
+def _as_words(array: pa.Array) -> Hashes:
+    """The values of an array of 64-bit or 128-bit numbers as words of 64 bits: one or two for each value. Nothing is copied."""
     width = array.type.bit_width // 64
     buffer = array.buffers()[1]
     if buffer is None:
@@ -85,8 +85,9 @@ def _words(array: pa.Array) -> Hashes:
     return words[array.offset * width :]
 
 
-def _mixed_bits(words: Hashes) -> Hashes:
-    """A bijection of 64 bits: all bits of the result depend on all bits of the word."""
+def _mix_bits(words: Hashes) -> Hashes:
+    """Mix the bits of each word, so that all bits of the result depend on all bits of the word. Different words have different
+    results."""
     words = words + _SEED
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -105,7 +106,7 @@ def _hashes_of_texts(array: pa.Array) -> Hashes:
     # One word starting at each byte; the last ones are padded with zeros.
     words = np.ndarray(len(content) + 1, np.dtype("<u8"), content + bytes(8), strides=(1,))
     starts, lengths = offsets[:-1] - start, np.diff(offsets)
-    result = _mixed_bits(lengths.astype(np.uint64))
+    result = _mix_bits(lengths.astype(np.uint64))
     head_counts = np.minimum(lengths, _END_BYTES)
     tail_counts = np.minimum(lengths - head_counts, _END_BYTES)
     for begins, counts in ((starts, head_counts), (starts + lengths - tail_counts, tail_counts)):
@@ -122,5 +123,5 @@ def _with_bytes_mixed_in(result: Hashes, words: Hashes, begins: Any, counts: Any
         byte_counts = np.minimum(counts[rows] - byte_index, 8).astype(np.uint64)
         # A word is read in one piece. Bytes in it that do not belong to these `counts` bytes become 0.
         mask = np.uint64(0xFFFFFFFFFFFFFFFF) >> (np.uint64(64) - byte_counts * np.uint64(8))
-        result[rows] = _mixed_bits(result[rows] ^ _mixed_bits(words[begins[rows] + byte_index] & mask))
+        result[rows] = _mix_bits(result[rows] ^ _mix_bits(words[begins[rows] + byte_index] & mask))
     return result

@@ -1,7 +1,7 @@
 """Point lookups: the table's indexes tell which of the files that remain after pruning by statistics may hold a value.
 
     lookup = IndexLookup.of(snapshot, predicate)          # None if no index applies to the predicate
-    mask = lookup.keeps(files)                            # files: with path and size
+    mask = lookup.find_possible_matches(files)                            # files: with path and size
 
 A lookup uses conjuncts that compare an indexed column itself with constants of its kind: `=`, `<=>`, IN. A file is kept if it is
 a candidate (a segment has one of the hashes for it), or if no segment covers it: it is newer than the index, or has another size.
@@ -46,8 +46,8 @@ _warned: set[tuple[str, str]] = set()
 
 @dataclass(frozen=True, slots=True)
 class _LookupValues:
-    """Constants of a predicate: rows match only if the column has one of these values. column: the physical path. hashes: of the
-    constants, sorted and distinct."""
+    """Constants that a predicate compares a column with: rows match only if the column has one of these values. column: the
+    column's physical path. kind: the kind of its values. hashes: the hashes of the constants, sorted and distinct."""
 
     column: Path
     kind: str
@@ -56,8 +56,8 @@ class _LookupValues:
 
 @dataclass(frozen=True, slots=True)
 class IndexLookup:
-    """The indexes that apply to a predicate. lookups: each index with the hashes of the constants. A file
-    can match only if its column has one of these hashes."""
+    """The indexes that apply to a predicate. lookups: pairs of an index and the hashes of the constants that the predicate
+    compares its column with. A file can match only if its column has one of these hashes."""
 
     store: ObjectStore
     lookups: tuple[tuple[IndexDefinition, Hashes], ...]
@@ -82,7 +82,7 @@ class IndexLookup:
         ]
         return cls(snapshot.store, tuple(lookups)) if lookups else None
 
-    def keeps(self, files: pa.Table) -> pa.ChunkedArray | pa.Array:
+    def find_possible_matches(self, files: pa.Table) -> pa.ChunkedArray | pa.Array:
         """True for each file that may hold rows for which the predicate is true."""
         mask = all_true(files.num_rows)
         if files.num_rows < 2:  # reading one file is as fast as a lookup
@@ -98,38 +98,39 @@ class IndexLookup:
                 pool.map(lambda segment: self._segment_candidates(definition, segment, value_hashes), definition.segments)
             )
         answers = [answer for answer in results if answer is not None]
-        covered = pa.concat_tables([FILES_SCHEMA.empty_table(), *(opened.files for opened, _ in answers)])
+        covered_files = pa.concat_tables([FILES_SCHEMA.empty_table(), *(opened_segment.files for opened_segment, _ in answers)])
         is_candidate = np.concatenate([np.zeros(0, bool), *(candidates for _, candidates in answers)])
-        return keep_mask(files, covered, pa.array(is_candidate))
+        return keep_mask(files, covered_files, pa.array(is_candidate))
 
     def _segment_candidates(
         self, definition: IndexDefinition, segment: Segment, value_hashes: Hashes
     ) -> tuple[OpenSegment, np.ndarray] | None:
         """The segment, and for each of its files whether it is a candidate; None for a segment that cannot be used."""
         try:
-            opened = open_segment(self.store, definition, segment)
+            opened_segment = open_segment(self.store, definition, segment)
             candidates = np.zeros(segment.files, bool)
-            candidates[opened.candidates(value_hashes)] = True
-            return opened, candidates
+            candidates[opened_segment.find_candidates(value_hashes)] = True
+            return opened_segment, candidates
         except UnusableSegmentError as error:
             warn_once(self.store.root, f"index {definition.name}", f"{error}; reads do without it. Refresh the index")
             return None
 
 
-def keep_mask(files: pa.Table, covered: pa.Table, is_candidate: pa.Array) -> pa.Array:
-    """True for each file that must be read. files: with path and size. covered: FILES_SCHEMA. is_candidate: for each covered
-    file, whether it may hold the rows.
+def keep_mask(files: pa.Table, covered_files: pa.Table, is_candidate: pa.Array) -> pa.Array:
+    """True for each file that must be read: it is not covered by the index, or it is a candidate. files: with path and size.
+    covered_files: the files that the index covers (FILES_SCHEMA). is_candidate: for each covered file, whether it may hold the
+    rows.
     """
-    positions, is_covered = covered_positions(files, covered)
+    positions, is_covered = covered_positions(files, covered_files)
     return pc.if_else(is_covered, pc.fill_null(is_candidate.take(positions), True), True)
 
 
-def covered_positions(files: pa.Table, covered: pa.Table) -> tuple[pa.Array, pa.Array]:
+def covered_positions(files: pa.Table, covered_files: pa.Table) -> tuple[pa.Array, pa.Array]:
     """The position of each file among the covered ones (FILES_SCHEMA), null if absent; and whether it is covered with the same
     size.
     """
-    positions = pc.index_in(files["path"], covered["path"].combine_chunks()).combine_chunks()
-    sizes = covered["size"].combine_chunks().take(positions)
+    positions = pc.index_in(files["path"], covered_files["path"].combine_chunks()).combine_chunks()
+    sizes = covered_files["size"].combine_chunks().take(positions)
     return positions, pc.fill_null(pc.equal(sizes, files["size"].combine_chunks()), False)
 
 

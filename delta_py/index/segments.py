@@ -2,9 +2,9 @@
 
     builder = SegmentBuilder(definition)
     builder.add(files, hashes, numbers)                 # files: FILES_SCHEMA
-    data, segment = builder.take()                      # the bytes of the file, and its entry for the log
+    data, segment = builder.finish_segment()                      # the bytes of the file, and its entry for the log
 
-    open_segment(store, definition, segment).candidates(hashes)       # numbers of the data files that may hold these hashes
+    open_segment(store, definition, segment).find_candidates(hashes)       # numbers of the data files that may hold these hashes
 
 The footer has the names of the data files and the first hash of each row group. It stays in memory after the first read, so that
 a lookup reads one row group. Pages have checksums, which reads verify: a damaged segment is not used.
@@ -37,7 +37,7 @@ _GROUP_ROWS = 32_768  # of a row group
 # Keys of the footer: the index, the data files by their numbers, and the first hash of each row group.
 _IDENTITY, _FILES, _STARTS = b"pydelta.index", b"pydelta.index.files", b"pydelta.index.starts"
 _CHECKSUM = b"pydelta.index.crc32"  # of files and starts, because pages have checksums and footers have none
-_FOOTER_LIMIT = 1 << 30
+_FOOTER_LIMIT = 1 << 30  # bytes; it replaces pyarrow's lower limit, because the footer has the names of all data files
 _CACHED_BYTES = 256 << 20  # memory of this process for opened segments
 
 
@@ -46,7 +46,7 @@ class UnusableSegmentError(Exception):
 
 
 class SegmentBuilder:
-    """Builds one segment. Memory: about 30 bytes a row during `take`."""
+    """Builds one segment. Memory: about 30 bytes a row during `finish_segment`."""
 
     def __init__(self, definition: IndexDefinition) -> None:
         self._definition = definition
@@ -67,8 +67,8 @@ class SegmentBuilder:
         self.rows += len(hashes)
         self.file_count += files.num_rows
 
-    def take(self) -> tuple[bytes, Segment]:
-        """Return the added rows as a file, and start the next segment."""
+    def finish_segment(self) -> tuple[bytes, Segment]:
+        """Return the segment's file with the added rows, and its entry for the log; start the next segment."""
         hashes = np.concatenate([np.zeros(0, np.uint64), *self._hashes])
         numbers = np.concatenate([np.zeros(0, np.int32), *self._numbers])
         order = np.argsort(hashes, kind="stable")
@@ -139,14 +139,14 @@ class OpenSegment:
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory it takes: the parsed footer counts as twice its size in the file."""
+        """About how much memory this object takes: the parsed footer counts as twice its size in the file."""
         return int(self.files.nbytes) + self._starts.nbytes + 2 * int(self._metadata.serialized_size)
 
     def through(self, store: ObjectStore) -> OpenSegment:
         """The same segment, read through a store that was opened with other options."""
         return OpenSegment(store, self.segment, self._metadata, self.files, self._starts)
 
-    def candidates(self, value_hashes: Hashes) -> Any:
+    def find_candidates(self, value_hashes: Hashes) -> Any:
         """The numbers of the files that have one of the hashes (sorted, distinct). Raises UnusableSegmentError."""
         # Hashes are sorted. So a hash may be in the last row group that begins with a smaller hash, and in all that begin with
         # it.
@@ -159,7 +159,7 @@ class OpenSegment:
         positions = np.minimum(np.searchsorted(value_hashes, group_hashes), len(value_hashes) - 1)
         return np.unique(numbers[value_hashes[positions] == group_hashes])
 
-    def rows(self) -> tuple[Hashes, Any]:
+    def read_rows(self) -> tuple[Hashes, Any]:
         """All hashes and the numbers of their files. Raises UnusableSegmentError."""
         return self._rows_of_groups(list(range(len(self._starts))))
 

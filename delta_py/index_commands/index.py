@@ -31,17 +31,17 @@ from delta_py.errors import (
     SchemaMismatchError,
     UnsupportedOperationError,
 )
-from delta_py.index.definition import DIRECTORY, PREFIX, IndexDefinition, definitions_of, is_name
+from delta_py.index.definition import DIRECTORY, PREFIX, IndexDefinition, definitions_of, match_name
 from delta_py.index.hashing import value_kind
 from delta_py.index.segments import FILES_SCHEMA
 from delta_py.index_commands.index_build import (
     BuildLimits,
     BuiltIndex,
     IndexBuild,
-    column_of,
-    covers,
+    covered_mask,
+    files_without_vectors,
+    find_indexed_column,
     is_usable,
-    live_files,
     open_segments,
 )
 from delta_py.protocol.actions import DomainMetadata
@@ -153,13 +153,14 @@ class TableIndexes:
         """INDEXES_SCHEMA, by name. For an index that this version does not understand, only its name."""
         snapshot = Snapshot.load(self._store)
         definitions, unknown = definitions_of(snapshot.domain_metadata())
-        table_files = live_files(snapshot) if definitions else pa.table({})
+        table_files = files_without_vectors(snapshot) if definitions else pa.table({})
         rows = [_index_row(snapshot, definition, table_files) for definition in definitions]
         rows += [{"name": name, "usable": False} for name in unknown]
         return pa.Table.from_pylist(sorted(rows, key=lambda row: str(row["name"])), INDEXES_SCHEMA)
 
     def cover(self, name: str, limits: BuildLimits) -> int:
-        """As refresh of one existing index, within limits. Plans again if another refresh was faster."""
+        """Cover new files of one index and merge its segments, as refresh, but do at most the work that the limits allow; returns
+        the newest version. Plans again if another refresh was faster."""
         conflict_count = 0
         while True:
             snapshot = self._load()
@@ -170,7 +171,7 @@ class TableIndexes:
                 return snapshot.version
             current = _for_current_column(snapshot, definition)
             built = IndexBuild(snapshot, current, limits).run()
-            if not built.changes:
+            if not built.has_changes:
                 return snapshot.version
             definition_at = partial(_with_new_segments, built=built, planned=definition)
             version = self._commit("REFRESH INDEX", snapshot, built, definition_at, {"name": name})
@@ -209,7 +210,7 @@ class TableIndexes:
             while True:
                 definition = definition_at(snapshot)
                 if definition is None:
-                    delete_files(self._store, built.written)
+                    delete_files(self._store, built.new_paths)
                     return None
                 transaction = Transaction(snapshot).set_domain(definition.as_domain())
                 protocol = with_features(snapshot.protocol, {"domainMetadata"})
@@ -226,7 +227,7 @@ class TableIndexes:
         except (CommitOutcomeUnknownError, CorruptTableError):  # the commit may exist and name the new segments, so they stay
             raise
         except (DeltaError, OSError):
-            delete_files(self._store, built.written)
+            delete_files(self._store, built.new_paths)
             raise
 
     def _delete_orphans(self) -> None:
@@ -260,7 +261,7 @@ def _new_definition(snapshot: Snapshot, column: str, name: str | None) -> IndexD
             column, f"is {type_text}, whose values are not compared by what is stored", "Choose another column."
         )
     name = re.sub(r"[^A-Za-z0-9_]", "_", ".".join(path)) if name is None else name
-    if is_name(name) is None:
+    if match_name(name) is None:
         raise InvalidOptionError(
             f"{name!r} cannot be the name of an index: give up to 100 letters, digits and _. Nothing was changed.", option="name"
         )
@@ -320,7 +321,7 @@ def _for_current_column(snapshot: Snapshot, definition: IndexDefinition) -> Inde
     """The index for the column's current type. If the type has another kind of values than the index, it has no segments, because
     the old ones are useless. An index whose column is gone is returned unchanged. Raises UnsupportedOperationError if the
     column's type cannot have an index any more."""
-    path = column_of(snapshot.config, definition)
+    path = find_indexed_column(snapshot.config, definition)
     if path is None or is_usable(snapshot.config, definition):
         return definition
     kind = value_kind(find_path(snapshot.schema, path))
@@ -339,19 +340,19 @@ def _with_new_segments(newest: Snapshot, *, built: BuiltIndex, planned: IndexDef
         return None
     if current == planned:
         return built.definition
-    return built.added_to(current)
+    return built.add_to(current)
 
 
 def _index_row(snapshot: Snapshot, definition: IndexDefinition, table_files: pa.Table) -> dict[str, object]:
     """The row of INDEXES_SCHEMA for an index. table_files: all files of the version."""
-    files = [opened.files for _, opened in open_segments(snapshot, definition) if opened is not None]
-    covered = pc.sum(covers(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), table_files)).as_py() or 0
-    path = column_of(snapshot.config, definition) or definition.column
+    files = [opened_segment.files for _, opened_segment in open_segments(snapshot, definition) if opened_segment is not None]
+    covered_count = pc.sum(covered_mask(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), table_files)).as_py() or 0
+    path = find_indexed_column(snapshot.config, definition) or definition.column
     return {
         "name": definition.name,
         "column": ".".join(path),
-        "files": covered,
-        "uncovered": table_files.num_rows - covered,
+        "files": covered_count,
+        "uncovered": table_files.num_rows - covered_count,
         "segments": len(definition.segments),
         "rows": sum(segment.rows for segment in definition.segments),
         "bytes": sum(segment.bytes for segment in definition.segments),

@@ -1,7 +1,7 @@
 """Builds segments for the files of a table that an index does not cover yet, and merges existing segments into larger ones.
 
     built = IndexBuild(snapshot, definition, limits).run()
-    built.definition, built.written         # the index to commit; new paths, to be deleted if it is not committed
+    built.definition, built.new_paths         # the index to commit; new paths, to be deleted if it is not committed
 
 It reads only the indexed column, of all rows, also deleted ones: RESTORE may bring them back. Threads read the files; a segment
 is written when it has MAX_ROWS rows, so that memory holds one segment and the few files at work.
@@ -35,15 +35,15 @@ from delta_py.types.schema import Path, StructField, StructType, find_path
 from delta_py.write.data_files import delete_files
 
 _THREADS = 4
-# Files are read in batches of so many bytes, and their hashes are in memory. Each file counts with at least, and at most, so many
-# bytes: so a batch has 64 small files, or 4 large ones.
+# Files are read in batches of _BYTES_AT_ONCE, whose hashes are in memory. The size of each file counts as at least 1 MiB, and as
+# at most 16 MiB: so a batch has 64 small files, or 4 large ones.
 _BYTES_AT_ONCE, _FILE_BYTES = 64 << 20, (1 << 20, 16 << 20)
 
 
 @dataclass(frozen=True, slots=True)
 class BuildLimits:
-    """How much work one run does. most_bytes: of data files to read; None for all. small_rows: segments with fewer rows are
-    merged if there are merge_count of them.
+    """How much work one run does. most_bytes: how many bytes of data files it reads; None for all. small_rows, merge_count:
+    segments with fewer than small_rows rows are merged if there are at least merge_count of them.
     """
 
     most_bytes: int | None = None
@@ -53,26 +53,26 @@ class BuildLimits:
 
 @dataclass(frozen=True, slots=True)
 class BuiltIndex:
-    """The result of a run, not yet committed. definition: the index with the new segments. new_segments: those that were written.
-    replaced_segments: those of the old index that the new ones replace, or that cover no file any more."""
+    """The result of an IndexBuild, not yet committed. definition: the index with the new segments. new_segments: the segments
+    that were written. replaced_segments: segments of the old index that the new ones replace, or that cover no file any more."""
 
     definition: IndexDefinition
     new_segments: tuple[Segment, ...] = ()
     replaced_segments: tuple[Segment, ...] = ()
 
     @property
-    def changes(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether there is anything to commit."""
         return bool(self.new_segments or self.replaced_segments)
 
     @property
-    def written(self) -> list[str]:
+    def new_paths(self) -> list[str]:
         """The paths of the new segments."""
         return [segment.path for segment in self.new_segments]
 
-    def added_to(self, current: IndexDefinition) -> IndexDefinition | None:
-        """The current index, which another writer has changed, with the new segments. None if they do not fit: it is for another
-        column or kind of values, or lacks a segment that is replaced here."""
+    def add_to(self, current: IndexDefinition) -> IndexDefinition | None:
+        """Add the new segments to the current index, which another writer has changed. None if they do not fit: the current index
+        is for another column or kind of values, or lacks a segment that the new ones replace."""
         if (current.column, current.kind) != (self.definition.column, self.definition.kind):
             return None
         if not set(self.replaced_segments) <= set(current.segments):
@@ -81,14 +81,14 @@ class BuiltIndex:
         return current.with_segments((*remaining, *self.new_segments))
 
 
-def column_of(config: TableConfig, definition: IndexDefinition) -> Path | None:
-    """The indexed column by its current names; None when the table has none."""
+def find_indexed_column(config: TableConfig, definition: IndexDefinition) -> Path | None:
+    """The logical path of the indexed column; None if the table does not have the column any more."""
     return logical_path(config.schema, definition.column, lambda f: physical_name(f, config.column_mapping_mode))
 
 
 def is_usable(config: TableConfig, definition: IndexDefinition) -> bool:
     """Whether the table still has the indexed column, and its values are of the index's kind."""
-    path = column_of(config, definition)
+    path = find_indexed_column(config, definition)
     return path is not None and value_kind(find_path(config.schema, path)) == definition.kind
 
 
@@ -102,21 +102,21 @@ def open_segments(snapshot: Snapshot, definition: IndexDefinition) -> Iterator[t
             yield segment, None
 
 
-def live_files(snapshot: Snapshot) -> pa.Table:
+def files_without_vectors(snapshot: Snapshot) -> pa.Table:
     """All files of the version, as if they had no deletion vectors: an index covers deleted rows too."""
     files = plan_scan(snapshot, None, None, ScanOptions()).files
     place = files.schema.get_field_index("deletion_vector")
     return files.set_column(place, files.schema.field(place), pa.nulls(files.num_rows, files.schema.field(place).type))
 
 
-def covers(covered: pa.Table, files: pa.Table) -> pa.Array:
-    """Which of the files are covered (FILES_SCHEMA), with the same size."""
-    return covered_positions(files, covered)[1]
+def covered_mask(covered_files: pa.Table, files: pa.Table) -> pa.Array:
+    """For each file, whether the index covers it, with the same size. covered_files: the files that it covers (FILES_SCHEMA)."""
+    return covered_positions(files, covered_files)[1]
 
 
 class IndexBuild:
-    """One run for an index of a table. If `run` raises, which it does as read_files, it first deletes the segments that it has
-    written."""
+    """One run that writes new segments for an index of a table. If `run` raises, which it does as read_files, it first deletes
+    the segments that it has written."""
 
     def __init__(self, snapshot: Snapshot, definition: IndexDefinition, limits: BuildLimits) -> None:
         self._snapshot, self._definition, self._limits = snapshot, definition, limits
@@ -125,16 +125,20 @@ class IndexBuild:
 
     def run(self) -> BuiltIndex:
         """Write the new segments, and return the index with them. The index is not committed."""
-        table_files = live_files(self._snapshot)
-        opened = list(open_segments(self._snapshot, self._definition))
+        table_files = files_without_vectors(self._snapshot)
+        segments_with_footers = list(open_segments(self._snapshot, self._definition))
         try:
-            merged = self._merge_segments(table_files, opened)
-            replaced = {segment for segment, opened_segment in opened if opened_segment is None} | merged
+            merged_segments = self._merge_segments(table_files, segments_with_footers)
+            replaced_segments = {
+                segment for segment, opened_segment in segments_with_footers if opened_segment is None
+            } | merged_segments
             covered_files = [
-                opened_segment.files for segment, opened_segment in opened if opened_segment is not None and segment not in merged
+                opened_segment.files
+                for segment, opened_segment in segments_with_footers
+                if opened_segment is not None and segment not in merged_segments
             ]
             covered = pa.concat_tables([FILES_SCHEMA.empty_table(), *covered_files, *self._merged_files])
-            self._index_files(self._within_byte_limit(table_files.filter(pc.invert(covers(covered, table_files)))))
+            self._index_files(self._within_byte_limit(table_files.filter(pc.invert(covered_mask(covered, table_files)))))
             self._write_segment()
         except Exception:
             # An interrupt stops the process at once, without these requests. `refresh` deletes such segments when they are a
@@ -142,16 +146,18 @@ class IndexBuild:
             delete_files(self._snapshot.store, [segment.path for segment in self._new_segments])
             raise
         definition = self._definition
-        segments = tuple(segment for segment in definition.segments if segment not in replaced)
+        segments = tuple(segment for segment in definition.segments if segment not in replaced_segments)
         return BuiltIndex(
             definition.with_segments((*segments, *self._new_segments)),
             tuple(self._new_segments),
-            tuple(segment for segment in definition.segments if segment in replaced),
+            tuple(segment for segment in definition.segments if segment in replaced_segments),
         )
 
     # ------------------------------------------------------------ existing segments
 
-    def _merge_segments(self, table_files: pa.Table, opened: list[tuple[Segment, OpenSegment | None]]) -> set[Segment]:
+    def _merge_segments(
+        self, table_files: pa.Table, segments_with_footers: list[tuple[Segment, OpenSegment | None]]
+    ) -> set[Segment]:
         """Rewrite the small segments if there are many, and the segments that mostly cover removed files. Returns the segments
         that are rewritten.
 
@@ -159,26 +165,28 @@ class IndexBuild:
         """
         self._merged_files: list[pa.Table] = []
         usable_segments = [
-            (segment, opened_segment, covers(table_files, opened_segment.files))
-            for segment, opened_segment in opened
+            (segment, opened_segment, covered_mask(table_files, opened_segment.files))
+            for segment, opened_segment in segments_with_footers
             if opened_segment is not None
         ]
         small_segments = [segment for segment, *_ in usable_segments if segment.rows < self._limits.small_rows]
         covered_files = pa.concat_tables(
             [FILES_SCHEMA.empty_table(), *(opened_segment.files for _, opened_segment, _ in usable_segments)]
         )
-        covered_count = pc.sum(covers(covered_files, table_files)).as_py() or 0
+        covered_count = pc.sum(covered_mask(covered_files, table_files)).as_py() or 0
         adds_segment = covered_count < table_files.num_rows  # then `run` will add a segment for the files that are not covered
-        merged = (
+        segments_to_merge = (
             set(small_segments) if small_segments and len(small_segments) + adds_segment >= self._limits.merge_count else set()
         )
-        merged |= {segment for segment, _, is_live in usable_segments if 2 * (pc.sum(is_live).as_py() or 0) < segment.files}
-        merged |= {segment for segment, *_ in usable_segments if segment.files == 0}
+        segments_to_merge |= {
+            segment for segment, _, is_live in usable_segments if 2 * (pc.sum(is_live).as_py() or 0) < segment.files
+        }
+        segments_to_merge |= {segment for segment, *_ in usable_segments if segment.files == 0}
         for segment, opened_segment, is_live in usable_segments:
-            if segment not in merged or not (pc.sum(is_live).as_py() or 0):
+            if segment not in segments_to_merge or not (pc.sum(is_live).as_py() or 0):
                 continue
             try:
-                segment_hashes, numbers = opened_segment.rows()
+                segment_hashes, numbers = opened_segment.read_rows()
             except UnusableSegmentError:  # `run` reads the data files of this segment again
                 continue
             is_live_file = is_live.to_numpy(zero_copy_only=False)
@@ -187,7 +195,7 @@ class IndexBuild:
             files = opened_segment.files.filter(is_live)
             self._add_rows(files, segment_hashes[is_live_row], new_numbers[numbers[is_live_row]])
             self._merged_files.append(files)
-        return merged
+        return segments_to_merge
 
     # ------------------------------------------------------------ new files
 
@@ -223,14 +231,14 @@ class IndexBuild:
         """Write the current segment, if it covers any file, and begin the next one."""
         if not self._builder.file_count:
             return
-        data, segment = self._builder.take()
+        data, segment = self._builder.finish_segment()
         self._new_segments.append(segment)  # before the write: if its reply is lost, the segment may exist and must be deleted
         self._snapshot.store.put_if_absent(segment.path, data)
 
     def _column_scan(self) -> tuple[ScanState, Path]:
         """The scan state of the column, and the names of the nested fields below the top-level column."""
         config = self._snapshot.config
-        path = column_of(config, self._definition)
+        path = find_indexed_column(config, self._definition)
         if path is None:
             raise SchemaMismatchError(
                 f"The column {'.'.join(self._definition.column)} of the index {self._definition.name} is not in the table any "
@@ -247,8 +255,8 @@ class IndexBuild:
         return make_state(config, self._snapshot.store, StructType((column,)), None, options), path[1:]
 
     def _hashes_of(self, state: ScanState, nested_path: Path, file: ScanFile) -> Hashes:
-        """The distinct hashes of a file's values, of deleted rows too. nested_path: the names below the top-level column; empty
-        if it is the indexed column itself."""
+        """The distinct hashes of a file's values, also of those in deleted rows. nested_path: the names below the top-level
+        column; empty if the top-level column is the indexed one."""
         hashes_by_batch: list[Hashes] = []
         for batch in read_files(state, [replace(file, deletion_vector=None)]):
             values = pc.struct_field(batch.column(0), list(nested_path)) if nested_path else batch.column(0)

@@ -19,7 +19,7 @@ from delta_py.commit.table_cache import READ_EVERY_VERSIONS, CountPerTable, tabl
 from delta_py.index.definition import PREFIX, IndexDefinition, definitions_of
 from delta_py.index.segments import FILES_SCHEMA
 from delta_py.index_commands.index import TableIndexes
-from delta_py.index_commands.index_build import BuildLimits, covers, is_usable, live_files, open_segments
+from delta_py.index_commands.index_build import BuildLimits, covered_mask, files_without_vectors, is_usable, open_segments
 from delta_py.log.checksum import read_checksum_of
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
@@ -35,8 +35,8 @@ _uncovered = CountPerTable()
 
 
 def index_new_files(store: ObjectStore, config: TableConfig, version: int, written: WrittenFiles) -> None:
-    """Run after the commit of `version`, which added `written`. config: of that version. Raises nothing, unless
-    PYDELTA_POST_COMMIT_ERRORS is set.
+    """Let the table's indexes cover new files, if enough of them are not covered. Called after the commit of `version`, which
+    added `written`. config: the table at that version. Raises nothing, unless PYDELTA_POST_COMMIT_ERRORS is set.
     """
     if not written.adds or not config.feature("domainMetadata"):
         return
@@ -61,8 +61,8 @@ def index_new_files(store: ObjectStore, config: TableConfig, version: int, writt
 
 
 def index_clone(store: ObjectStore, config: TableConfig, version: int) -> None:
-    """Run after the commit of `version`, which made the table a deep clone: let its indexes cover its files, and read at most 1
-    GiB of them. config: of that version. Raises as index_new_files.
+    """Let the indexes of a new deep clone cover its files, and read at most 1 GiB of them. Called after the commit of `version`,
+    which made the clone. config: the table at that version. Raises as index_new_files.
     """
     if not config.feature("domainMetadata"):
         return
@@ -74,8 +74,8 @@ def index_clone(store: ObjectStore, config: TableConfig, version: int) -> None:
 
 def _may_be_due(key: str, version: int, added: int) -> bool:
     """Whether some index may not cover _DUE_FILES files or more, so that it is worth reading the log. True if this process has no
-    count for the table, and at every version that is a multiple of READ_EVERY_VERSIONS, because other processes add files too.
-    key: of the table. added: the number of new files, which is added to the count."""
+    count for the table, and at every version that is a multiple of READ_EVERY_VERSIONS, because other processes add files
+    too. key: the table's, from table_key. added: the number of new files, which is added to the count."""
     if key not in _uncovered or version % READ_EVERY_VERSIONS == 0:
         return True
     count = _uncovered.add(key, added)
@@ -84,11 +84,11 @@ def _may_be_due(key: str, version: int, added: int) -> bool:
 
 def _uncovered_counts(snapshot: Snapshot, definitions: list[IndexDefinition]) -> list[int]:
     """The number of files that each index does not cover."""
-    table_files = live_files(snapshot) if definitions else None
+    table_files = files_without_vectors(snapshot) if definitions else None
     counts: list[int] = []
     for definition in definitions:
         assert table_files is not None
         files = [opened.files for _, opened in open_segments(snapshot, definition) if opened is not None]
-        covered = covers(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), table_files)
-        counts.append(table_files.num_rows - (pc.sum(covered).as_py() or 0))
+        is_covered = covered_mask(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), table_files)
+        counts.append(table_files.num_rows - (pc.sum(is_covered).as_py() or 0))
     return counts

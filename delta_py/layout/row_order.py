@@ -34,8 +34,8 @@ class Curve(Enum):
 class RowOrder:
     """The order of rows along a curve, divided into files, and each file into PIECES pieces.
 
-    paths: of the columns in batches. ranks: of these columns. cuts: the position on the curve where each piece except the first
-    begins, ascending; their number is files * PIECES - 1.
+    paths: the columns that order the rows. ranks: for each of them, the ranks of its values. cuts: the position on the curve
+    where each piece except the first begins, ascending; their number is files * PIECES - 1.
     """
 
     paths: tuple[Path, ...]

@@ -62,8 +62,8 @@ def table_layout(
 
 
 def bounded_batches(snapshot: Snapshot, paths: Sequence[Path]) -> Iterator[FileBatch]:
-    """The live files, with their record counts and the bounds of these columns. Paths are logical, in the argument and in the
-    statistics. Each batch has statistics; those of a file without any are unknown.
+    """The table's files in batches, with their record counts and the bounds of these columns. Paths are logical, in the argument
+    and in the statistics. Each batch has statistics; for a file without statistics they are null.
     """
     config = snapshot.config
     physical = {path: physical_path(config.schema, path, config.column_mapping_mode) for path in paths}
@@ -81,8 +81,8 @@ def bounded_batches(snapshot: Snapshot, paths: Sequence[Path]) -> Iterator[FileB
 def layout_of(
     snapshot: Snapshot, paths: Sequence[Path], stats: FileStats, filtered: Mapping[Path, int] | None = None
 ) -> pa.Table:
-    """The report of table_layout from statistics that the caller has read. stats: of all files, for these columns or more, by
-    logical paths (bounded_batches)."""
+    """The report of table_layout from statistics that the caller has read. stats: the statistics of all files, for these columns
+    or more, by logical paths (from bounded_batches)."""
     queries = FILTERED.of(snapshot)
     queries.update(filtered or {})
     type_names = {path: type_name(find_path(snapshot.schema, path)[-1].data_type) for path in paths}
@@ -171,9 +171,9 @@ def places(bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def _advice(column: str, file_count: int, bounded_count: int, point_share: float | None, query_count: int) -> str | None:
-    """What to do about a column that lets queries skip few files; None if there is nothing to do. bounded_count: of files with
-    bounds. point_share: the share of the files that a query for one value reads; None if unknown. query_count: recent queries
-    that compared the column."""
+    """What to do about a column that lets queries skip few files; None if there is nothing to do. bounded_count: the number of
+    files with bounds. point_share: the share of the files that a query for one value reads; None if unknown. query_count: the
+    number of recent queries that compared the column."""
     if file_count < _FEW_FILES:
         return None
     usage = f", and {query_count} recent queries were filtered by it" if query_count else ""

@@ -21,8 +21,8 @@ import pyarrow as pa
 
 
 class SpilledRows:
-    """A temporary file with the rows of all pieces. A piece is a range of the rows' order, by its number; its rows come in any
-    number of `put` calls."""
+    """A temporary file with the rows of all pieces. A piece is a range in the order of the rows, and has a number; its rows
+    arrive in any number of `put` calls."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="delta_py-")  # noqa: SIM115 (closed by __exit__)

@@ -27,7 +27,7 @@ from delta_py.errors import DeltaConcurrentModificationException
 from delta_py.log.catalog_contract import Maintenance, is_forbidden
 from delta_py.log.checksum import read_checksum_of
 from delta_py.optimize.optimize import LocalBinWriters
-from delta_py.optimize.optimize_bins import ChosenBins, Compaction, OptimizeRequest, batches_of
+from delta_py.optimize.optimize_bins import ChosenBins, Compaction, OptimizeRequest, batch_bins
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import plan_scan
 from delta_py.snapshot import Snapshot
@@ -50,8 +50,9 @@ _small_count_offsets = CountPerTable()
 def compact_if_due(
     store: ObjectStore, config: TableConfig, version: int, written: WrittenFiles, settings: AutoCompact
 ) -> int | None:
-    """Run after the commit of `version`, which added `written`. config: of that version. Returns the version of the compaction,
-    or None if there was none. Raises nothing, unless PYDELTA_POST_COMMIT_ERRORS is set.
+    """Compact small files if auto compaction is enabled and there are enough of them. Called after the commit of `version`, which
+    added `written`. config: the table at that version. Returns the version of the compaction, or None if there was none. Raises
+    nothing, unless PYDELTA_POST_COMMIT_ERRORS is set.
     """
     with logging_failures(store, version, "small files were not compacted"):
         is_allowed = written.adds and settings.is_on(config) and not is_forbidden(store, Maintenance.REORGANIZATION)
@@ -80,17 +81,20 @@ def _is_due(store: ObjectStore, config: TableConfig, version: int, written: Writ
 
 
 def _compact(store: ObjectStore, settings: AutoCompact) -> int | None:
-    """Compact one batch of bins, and note how many small files remain. Returns the version; None if nothing was committed."""
+    """Compact one batch of bins, and store in this process's counts how many small files remain. Returns the version; None if
+    nothing was committed."""
     snapshot = Snapshot.load(store)
     request = OptimizeRequest(target_file_bytes=settings.max_file_bytes, min_file_bytes=settings.min_file_bytes)
     compaction = AutoCompaction.of(snapshot, request).with_min_files(settings.min_files)
     chosen = compaction.choose()
     key, bin_count = table_key(store, snapshot.config), len(pc.unique(chosen.bins["bin"]))
-    small_count = 0 if bin_count else compaction.largest_count  # of the partition with most small files, after this compaction
+    # The number of small files in the partition that has most of them, after this compaction. It counts as 0 if partitions are
+    # compacted, although others may have a few.
+    small_count = 0 if bin_count else compaction.largest_count
     file_count = chosen.considered - chosen.bins.num_rows + bin_count
     _small_files.put(key, small_count)
     _small_count_offsets.put(key, small_count - file_count)
-    bins = next(batches_of(chosen.bins, _MOST_REWRITTEN_BYTES), None)
+    bins = next(batch_bins(chosen.bins, _MOST_REWRITTEN_BYTES), None)
     if bins is None:
         return None
     written = compaction.write(LocalBinWriters(), bins)
@@ -116,7 +120,7 @@ class AutoCompaction(Compaction):
         return self
 
     def choose(self) -> ChosenBins:
-        """The bins of small files that are not clustered, in partitions with enough of them."""
+        """Choose the small files that are not clustered, in partitions with enough of them, and divide them into bins."""
         files = plan_scan(self.snapshot, None, None, self._scan_options).files
         considered = files.num_rows
         is_small = pc.less(files["size"], self.request.min_file_bytes)
@@ -125,7 +129,7 @@ class AutoCompaction(Compaction):
         counts = np.bincount(groups) if len(groups) else np.zeros(1, np.int64)
         self.largest_count = int(counts.max())
         files = files.filter(pa.array(counts[groups] >= self.min_files))
-        return ChosenBins(self._in_bins(files), considered)
+        return ChosenBins(self._pack_bins(files), considered)
 
     def _parameters(self) -> dict[str, Any]:
         return {**super()._parameters(), "auto": True}

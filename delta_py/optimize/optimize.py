@@ -36,11 +36,11 @@ from delta_py.optimize.optimize_bins import (
     ChosenBins,
     Compaction,
     OptimizeRequest,
-    about_rows,
-    batches_of,
+    batch_bins,
+    estimate_row_count,
 )
 from delta_py.optimize.optimize_metrics import Optimized
-from delta_py.optimize.optimize_ordering import compaction_of
+from delta_py.optimize.optimize_ordering import choose_compaction
 from delta_py.progress import part, progress, share, steps
 from delta_py.protocol.actions import DomainMetadata
 from delta_py.snapshot import Snapshot
@@ -51,10 +51,10 @@ from delta_py.write.arranging import (
     Arrangement,
     SampledBin,
     file_shares,
-    from_bytes,
+    rows_from_bytes,
+    rows_to_bytes,
     sample_columns,
     split_rows,
-    to_bytes,
     write_pieces,
 )
 from delta_py.write.data_files import WrittenFiles, delete_files_on_failure
@@ -70,13 +70,14 @@ T = TypeVar("T")
 
 
 class AtTable(Protocol):
-    """Runs a step in the process that has the table. once: the step must not be repeated."""
+    """Runs a step in a process that has access to the table, and returns its result. once: the step must not be repeated after a
+    failure."""
 
     def __call__(self, step: Callable[[], T], *, once: bool = False) -> T: ...
 
 
 def here(step: Callable[[], T], *, once: bool = False) -> T:
-    """AtTable for a caller whose own process has the table: run the step at once."""
+    """The AtTable for a process that has access to the table itself: run the step at once."""
     return step()
 
 
@@ -88,7 +89,8 @@ def optimize(
     run_at_table: AtTable = here,
     kind: type[Compaction] | None = None,
 ) -> Optimized:
-    """Rewrite files in batches. kind: the kind of rewrite, such as reorg.Purge; None for OPTIMIZE.
+    """Rewrite files in batches. writers: does the work of tasks. run_at_table: loads versions and commits. kind: the kind of
+    rewrite, such as reorg.Purge; None for OPTIMIZE.
 
     Raises InvalidOptionError and ExpressionError for a predicate that is not on partition columns alone; InvalidOptionError
     for columns that cannot order rows; UnsupportedOperationError for Z-order or a predicate if the table is clustered, and for
@@ -101,8 +103,8 @@ def optimize(
     totals = Optimized(store.root)
     for _ in range(_ROUNDS):
         snapshot, clustering = run_at_table(partial(_load_newest, store))
-        snapshot = snapshot.through(store)  # it may come from another process
-        compaction = compaction_of(snapshot, clustering, request) if kind is None else kind.of(snapshot, request)
+        snapshot = snapshot.through(store)  # run_at_table may have loaded it in another process
+        compaction = choose_compaction(snapshot, clustering, request) if kind is None else kind.of(snapshot, request)
         chosen = run_at_table(compaction.choose)
         totals.begin(compaction.kind, chosen, snapshot.config, compaction.rewrite.state.stats_columns)
         skipped_bins = _run_batches(compaction, chosen, writers, run_at_table, totals)
@@ -121,13 +123,15 @@ def _run_batches(
     """Write and commit the bins; returns how many were not committed because other writers had changed their files."""
     total_bytes, skipped_bins = pc.sum(chosen.bins["size"]).as_py() or 0, 0
     with part(total_bytes, "bytes"):
-        for bins in batches_of(chosen.bins, compaction.request.batch_bytes):
+        for bins in batch_bins(chosen.bins, compaction.request.batch_bytes):
             batch = compaction.for_batch()
             with share(_total_bytes(bins) / max(1, total_bytes)):
                 written = batch.write(writers, bins)
             try:
                 committed = run_at_table(partial(batch.commit, bins, written), once=True)
-            except DeltaConcurrentModificationException as error:  # between the check and the commit
+            except (
+                DeltaConcurrentModificationException
+            ) as error:  # another writer was faster; the next round plans the bins again
                 _log.info("%s: a batch of OPTIMIZE is planned again: %s", totals.table_root, error.message)
                 skipped_bins += len(bins)
                 continue
@@ -152,27 +156,28 @@ def _load_newest(store: ObjectStore) -> tuple[Snapshot, DomainMetadata | None]:
 
 
 class LocalBinWriters:
-    """BinWriters in threads of this process. Rows to be sorted are spilled to this machine's disk."""
+    """The BinWriters that do the work of tasks in threads of this process. Rows to be sorted are spilled to this machine's
+    disk."""
 
     def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
-        with delete_files_on_failure(rewrite.state), steps(sum(map(about_rows, bins)), "rows") as count:
+        with delete_files_on_failure(rewrite.state), steps(sum(map(estimate_row_count, bins)), "rows") as count:
             return _in_threads(
                 [partial(compact, files, rewrite, task=number, count_rows=count) for number, files in enumerate(bins)]
             )
 
     def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> list[pa.Table]:
-        with steps(sum(about_rows(sampled.files) for sampled in bins), "rows") as count:
+        with steps(sum(estimate_row_count(sampled.files) for sampled in bins), "rows") as count:
 
             def sample(sampled: SampledBin) -> pa.Table:
                 """The sample of one bin; its rows count as done."""
                 rows = sample_columns(sampled.files, arrangement, sampled.every)
-                count(about_rows(sampled.files))
+                count(estimate_row_count(sampled.files))
                 return rows
 
             return _in_threads([partial(sample, sampled) for sampled in bins])
 
     def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> list[WrittenFiles]:
-        rows_to_count = 2 * sum(map(about_rows, bins))  # each row is spilled, and then written
+        rows_to_count = 2 * sum(map(estimate_row_count, bins))  # each row is spilled, and then written
         with delete_files_on_failure(arrangement.rewrite.state), steps(rows_to_count, "rows") as count:
             return [
                 WrittenFiles() if order is None else _write_in_order(arrangement, files, order, count)
@@ -187,12 +192,12 @@ def _write_in_order(arrangement: Arrangement, files: Bin, order: RowOrder, count
         def spill(files_of_task: Bin) -> None:
             """Spill the rows of some files, by the pieces of the order that they belong to."""
             for piece, rows in split_rows(files_of_task, arrangement, order):
-                spilled.put(piece, to_bytes(rows))
+                spilled.put(piece, rows_to_bytes(rows))
                 count_rows(rows.num_rows)
 
         def write(number: int) -> WrittenFiles:
             """Write a new file, by its number in the order. A file consists of PIECES pieces."""
-            rows = map(from_bytes, spilled.take(range(number * PIECES, (number + 1) * PIECES)))
+            rows = map(rows_from_bytes, spilled.take(range(number * PIECES, (number + 1) * PIECES)))
             return write_pieces(report_row_counts(rows, count_rows), arrangement, task=number)
 
         _in_threads([partial(spill, files_of_task) for files_of_task in file_shares(files, _THREADS)])

@@ -45,7 +45,7 @@ from delta_py.types.schema import TIMESTAMP
 from delta_py.write.arranging import Arrangement, SampledBin
 from delta_py.write.data_files import WrittenFiles, delete_files
 from delta_py.write.file_compaction import for_compaction, positions_of_new_deletions
-from delta_py.write.rewrite import Rewrite, removed, row_count_of, with_vector
+from delta_py.write.rewrite import Rewrite, remove_action_of, row_count_of, with_vector
 from delta_py.write.task_changes import vector_file_id
 
 DEFAULT_TARGET_BYTES = 1 << 30
@@ -62,13 +62,14 @@ Bin: TypeAlias = tuple[ScanFile, ...]
 
 @dataclass(frozen=True, slots=True)
 class OptimizeRequest:
-    """What a caller may request of an OPTIMIZE. predicate: SQL over partition columns; None for the whole table.
+    """What a caller may request of an OPTIMIZE or REORG. predicate: SQL over partition columns; None for the whole table.
     target_file_bytes: None for delta.targetFileSize, or else DEFAULT_TARGET_BYTES. min_file_bytes: files of this size or larger
     stay as they are; None for the target. max_deleted_ratio: files with a larger share of deleted rows are rewritten whatever
-    their size. batch_bytes: of the files that one commit replaces; None for one commit of all. time_zone: in which the
-    predicate's times are read. z_order: columns, nested ones dotted, by which rows are sorted; check_z_order_stats: refuse those
-    without statistics. full: for a clustered table, also take the files that are clustered by other columns. min_cube_bytes: a
-    cube of at least this size stays as it is; target_cube_bytes: the size of new cubes.
+    their size. batch_bytes: about the size of the files that one commit replaces; None for one commit of all. time_zone: the zone
+    in which the predicate's times are read. z_order: columns, nested ones dotted, by which rows are sorted; check_z_order_stats:
+    refuse columns without statistics. full: for a clustered table, also take the files that are clustered by other columns.
+    min_cube_bytes: a cube (files that one clustering wrote together) of at least this size stays as it is; target_cube_bytes: the
+    size of new cubes.
     """
 
     predicate: str | None = None
@@ -98,8 +99,8 @@ class OptimizeRequest:
 @dataclass(frozen=True, slots=True)
 class ChosenBins:
     """The files to rewrite, in bins. bins: FILE_SCHEMA and the column `bin`, the number of the bin, sorted by this number.
-    considered: the number of files that the predicate selects. clustering: existing and chosen files of a clustered table, by
-    delta-spark's names.
+    considered: the number of files that the predicate selects. clustering: the counts and sizes of existing and chosen files of a
+    clustered table, by delta-spark's names; None for other tables.
     """
 
     bins: pa.Table
@@ -121,9 +122,11 @@ class BinWriters(Protocol):
 
 
 class Compaction:
-    """One run on a table: the bins that are worth rewriting, how, and their commit. Small and picklable.
+    """One run on a table: it chooses the bins that are worth rewriting, writes their rows to new files, and commits these. Small
+    and picklable. Subclasses choose other files, sort the rows, or name another operation.
 
-    kind: for the metrics. operation: in the history.
+    kind: compaction, zorder or clustering, for the metrics. operation: its name in the history. predicate: over partition
+    columns; None for all files. rewrite: how rows are read and written.
     """
 
     kind: ClassVar[str] = "compaction"
@@ -154,31 +157,32 @@ class Compaction:
         return self.snapshot.config.properties.size("delta.targetFileSize", DEFAULT_TARGET_BYTES) if size is None else size
 
     def choose(self) -> ChosenBins:
-        """The files to rewrite, in a bin from old to new. Files of about the same time go to the same bin: rows that were written
-        together often have close values, so the new files' minima and maxima prune as well as those of the old ones.
+        """Choose the files to rewrite, and divide them into bins, from old to new. Files of about the same time go to the same
+        bin: rows that were written together often have close values, so the new files' minima and maxima prune as well as those
+        of the old ones.
 
         Columnar: there may be very many files that stay as they are.
         """
         files = plan_scan(self.snapshot, None, self.predicate, self._scan_options).files
         considered = int(files.num_rows)
-        files = files.filter(self._may_be_better(files, self.request.min_file_bytes or self.target_bytes))
-        return ChosenBins(self._in_bins(files), considered)
+        files = files.filter(self._select_candidates(files, self.request.min_file_bytes or self.target_bytes))
+        return ChosenBins(self._pack_bins(files), considered)
 
-    def _in_bins(self, files: pa.Table) -> pa.Table:
+    def _pack_bins(self, files: pa.Table) -> pa.Table:
         """The files that are worth rewriting, from old to new in each partition, with the number of their bin."""
         groups, age = self._partition_numbers(files), files["modification_time"].to_numpy()
         # By partition, then from old to new. Among equal times, the file that comes last in the log is the oldest.
         order = np.lexsort((-np.arange(len(groups)), age, groups))
         files = files.take(pa.array(order))
         numbers = pack_into_bins(files["size"].to_numpy(), groups[order], self.target_bytes)
-        return files.append_column("bin", pa.array(numbers)).filter(self._is_worth_while(files, numbers))
+        return files.append_column("bin", pa.array(numbers)).filter(self._select_worthwhile_bins(files, numbers))
 
     @property
     def _scan_options(self) -> ScanOptions:
         return ScanOptions(timezone=self.request.time_zone, keep_all=True)
 
-    def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
-        """Select files below the limit, and those with many deleted rows."""
+    def _select_candidates(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
+        """For each file, whether it may be worth a rewrite: its size in bytes is below the limit, or it has many deleted rows."""
         return pc.or_(pc.less(files["size"], limit), pa.chunked_array([self._has_many_deleted(files)]))
 
     def _has_many_deleted(self, files: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -202,9 +206,9 @@ class Compaction:
             numbers = np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1)
         return numbers
 
-    def _is_worth_while(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
-        """A bin is worth rewriting if it has several files, and not all of them were written by an OPTIMIZE with the same target
-        size; or if one of its files has many deleted rows. bins: the number of each file's bin. Returns the answer for each file.
+    def _select_worthwhile_bins(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
+        """For each file, whether its bin is worth rewriting: the bin has several files, and not all of them were written by an
+        OPTIMIZE with the same target size; or one of its files has many deleted rows. bins: the number of each file's bin.
         """
         has_vector = files["deletion_vector"].is_valid().to_numpy()
         has_target_size = pc.equal(pc.map_lookup(files["tags"], pa.scalar(TARGET_TAG), "first"), str(self.target_bytes))
@@ -216,26 +220,27 @@ class Compaction:
 
     def write(self, writers: BinWriters, bins: Sequence[Bin]) -> Sequence[WrittenFiles]:
         """Write the rows of each bin to new files. Returns the new files of each bin, and the removes of its old ones."""
-        return self._with_old_instants(bins, writers.compact(self.rewrite, bins))
+        return self._keep_old_instants(bins, writers.compact(self.rewrite, bins))
 
-    def _with_old_instants(self, bins: Sequence[Bin], written: Sequence[WrittenFiles]) -> list[WrittenFiles]:
-        """The new files of the bins, with the partition values of timestamps as in the old files: a text without a zone is a
-        different instant in each session's zone, and moved rows must keep their meaning.
+    def _keep_old_instants(self, bins: Sequence[Bin], written: Sequence[WrittenFiles]) -> list[WrittenFiles]:
+        """Give the new files of the bins the texts that the old files have as partition values of timestamps: a text without a
+        zone is a different instant in each session's zone, and moved rows must keep their meaning.
         """
-        names = self._instant_names()
+        names = self._timestamp_column_names()
         return [
             replace(part, adds=tuple(_with_old_partition_values(files[0], add, names) for add in part.adds)) if names else part
             for files, part in zip(bins, written, strict=True)
         ]
 
-    def _instant_names(self) -> dict[str, str]:
-        """For partition columns of type timestamp: their names in the old files, and in the new ones."""
+    def _timestamp_column_names(self) -> dict[str, str]:
+        """The partition columns of type timestamp: their names in the actions of old files, by which their names in the actions
+        of new files are found. The two differ if column mapping is removed."""
         config = self.snapshot.config
-        names = zip(config.partition_fields, config.physical_partition_columns, self._new_names(), strict=True)
-        return {old: new_name for field, old, new_name in names if field.data_type == TIMESTAMP}
+        names = zip(config.partition_fields, config.physical_partition_columns, self._new_partition_names(), strict=True)
+        return {old_name: new_name for field, old_name, new_name in names if field.data_type == TIMESTAMP}
 
-    def _new_names(self) -> Sequence[str]:
-        """The names of partition columns in new files."""
+    def _new_partition_names(self) -> Sequence[str]:
+        """The names of the partition columns in the actions of new files, in order."""
         return self.snapshot.config.physical_partition_columns
 
     # ------------------------------------------------------------ the commit
@@ -264,10 +269,10 @@ class Compaction:
 
     def _parameters(self) -> dict[str, Any]:
         """The parameters of the operation in the table's history."""
-        return {"predicate": self._predicates(), "zOrderBy": [], "clusterBy": [], "auto": False}
+        return {"predicate": self._predicate_texts(), "zOrderBy": [], "clusterBy": [], "auto": False}
 
-    def _predicates(self) -> list[str]:
-        """For the history, in parentheses as in delta-spark."""
+    def _predicate_texts(self) -> list[str]:
+        """The predicate for the history, in parentheses as in delta-spark; empty if there is none."""
         return [] if self.request.predicate is None else [f"({self.request.predicate})"]
 
     def _tags(self) -> dict[str, str]:
@@ -275,7 +280,7 @@ class Compaction:
         return {TARGET_TAG: str(self.target_bytes)}
 
     def _current_files(self, newest: Snapshot, bins: Sequence[Bin]) -> list[Bin | None]:
-        """The files of each bin as in the newest version; None for a bin of which a file was removed."""
+        """The files of each bin as they are in the newest version; None for a bin that has lost a file."""
         # The metadata also differ if the path now has another table.
         if (newest.protocol, newest.metadata) != (self.snapshot.protocol, self.snapshot.metadata):
             return [None] * len(bins)
@@ -284,26 +289,26 @@ class Compaction:
         paths = pa.array([file.path for files in bins for file in files], pa.string())
         files = plan_scan(newest, None, self.predicate, self._scan_options).files
         files = files.filter(pc.is_in(files["path"], paths))
-        live = {file.path: file for batch in files.to_batches() for file in scan_files(batch)}
-        live_bins = [tuple(live[file.path] for file in files if file.path in live) for files in bins]
-        return [now if len(now) == len(files) else None for now, files in zip(live_bins, bins, strict=True)]
+        live_files = {file.path: file for batch in files.to_batches() for file in scan_files(batch)}
+        live_bins = [tuple(live_files[file.path] for file in files if file.path in live_files) for files in bins]
+        return [live_bin if len(live_bin) == len(files) else None for live_bin, files in zip(live_bins, bins, strict=True)]
 
-    def _prepare_for_commit(self, old_files: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
+    def _prepare_for_commit(self, old_files: Bin, written: WrittenFiles, live_files: Bin | None) -> WrittenFiles | None:
         """The new files of a bin, ready to commit: with their tags, and without the rows that other writers have deleted in the
-        meantime. None if they may not be committed. old_files: as they were read. live: the same files in the newest version;
-        None if one of them was removed.
+        meantime. None if they may not be committed. old_files: the files as they were read. live_files: the same files in the
+        newest version; None if one of them was removed.
         """
-        if live is None:
+        if live_files is None:
             return None
         adds = tuple(replace(add, tags={**(add.tags or {}), **self._tags()}) for add in written.adds)
         written = replace(written, adds=adds)
-        if all(now.deletion_vector == file.deletion_vector for now, file in zip(live, old_files, strict=True)):
+        if all(live_file.deletion_vector == file.deletion_vector for live_file, file in zip(live_files, old_files, strict=True)):
             return written
         store = self.snapshot.store
-        deleted_rows = positions_of_new_deletions(store, old_files, live)
+        deleted_rows = positions_of_new_deletions(store, old_files, live_files)
         if deleted_rows is None:  # another writer has restored rows, which the new file does not have
             return None
-        removes = tuple(removed(file, data_change=False) for file in live)
+        removes = tuple(remove_action_of(file, data_change=False) for file in live_files)
         if len(deleted_rows) >= written.row_count:  # no row remains, so there is no new file to commit
             return replace(written, adds=(), removes=removes, new_paths=(), row_count=0, size_bytes=0)
         (add,) = adds  # rows are left, and a bin becomes one file
@@ -315,10 +320,10 @@ class Compaction:
 
 
 def _with_old_partition_values(file: ScanFile, add: AddFile, names: Mapping[str, str]) -> AddFile:
-    """The add with partition values of an old file, as the log has them. names: of the columns to copy: in the old file, and in
-    the new one."""
+    """The add with partition values of an old file, as the log has them. names: the columns to copy, by their names in the old
+    file: their names in the new one."""
     old_values = dict(file.partition_values)
-    values = {new: old_values[old] for old, new in names.items() if old in old_values}
+    values = {new_name: old_values[old_name] for old_name, new_name in names.items() if old_name in old_values}
     return replace(add, partition_values={**add.partition_values, **values})
 
 
@@ -345,6 +350,7 @@ def _partition_predicate(snapshot: Snapshot, request: OptimizeRequest) -> Expres
 
 
 def _no_partition_column(column: str, partitions: Sequence[str]) -> InvalidOptionError:
+    """The error for a predicate that names a column which is not a partition column. partitions: the partition columns."""
     return InvalidOptionError(
         f"Predicate references non-partition column '{column}'. Only the partition columns may be referenced: "
         f"[{', '.join(partitions)}]. Nothing was changed: files are chosen as they are, not by the rows in them.",
@@ -354,8 +360,8 @@ def _no_partition_column(column: str, partitions: Sequence[str]) -> InvalidOptio
     )
 
 
-def about_rows(files: Bin) -> int:
-    """How many rows the files have; an estimate if a file has no row count."""
+def estimate_row_count(files: Bin) -> int:
+    """How many rows the files have by their statistics; an estimate from their sizes if a file has no row count."""
     rows = row_count_of(files)
     return sum(file.size_bytes for file in files) // _ESTIMATED_ROW_BYTES if rows is None else rows
 
@@ -363,9 +369,11 @@ def about_rows(files: Bin) -> int:
 def pack_into_bins(
     sizes: np.ndarray[Any, np.dtype[np.int64]], groups: np.ndarray[Any, np.dtype[np.int64]], limit: int
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The number of a bin for each file: a bin has neighbours of one group, as many as fit within the limit, at least one.
+    """Pack files into bins, and return the number of each file's bin. A bin has files of one group that follow each other, as
+    many as fit within the limit, at least one.
 
-    sizes: bytes. groups: a number for each file, rising. The numbers of the bins begin with 0 and rise, too.
+    sizes: the files' sizes in bytes. groups: the number of each file's group, ascending. limit: the most bytes of a bin. The
+    numbers of the bins begin with 0, and ascend too.
     """
     ends, numbers = np.cumsum(sizes), np.empty(len(sizes), np.int64)
     bins = (part for first, last in equal_runs(groups) for part in cut_run(ends, first, last, limit))
@@ -374,8 +382,9 @@ def pack_into_bins(
     return numbers
 
 
-def batches_of(chosen: pa.Table, batch_bytes: int | None) -> Iterator[list[Bin]]:
-    """The bins, as values, in batches of about batch_bytes, at least one bin each."""
+def batch_bins(chosen: pa.Table, batch_bytes: int | None) -> Iterator[list[Bin]]:
+    """Read the bins, and group them into batches of about batch_bytes, at least one bin each; None: all in one batch. chosen: as
+    ChosenBins.bins."""
     batch: list[Bin] = []
     batch_size_bytes = 0
     for files in _read_bins(chosen):

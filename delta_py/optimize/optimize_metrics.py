@@ -14,7 +14,9 @@ from delta_py.write.data_files import WrittenFiles
 
 
 def count_changes(parts: Sequence[WrittenFiles]) -> dict[str, Any]:
-    """What the parts of an OPTIMIZE removed and added, as plain values that a Spark task can return."""
+    """What the bins of a commit removed and added, as plain values that a Spark task can return. parts: the result of each bin.
+    added, removed: the sizes of these files in bytes. vectors, vector_rows: the number of removed deletion vectors, and of the
+    rows that these had deleted."""
     all_files = WrittenFiles.of_all(parts)
     vectors = [remove.deletion_vector for remove in all_files.removes if remove.deletion_vector is not None]
     return {
@@ -28,7 +30,7 @@ def count_changes(parts: Sequence[WrittenFiles]) -> dict[str, Any]:
 
 
 def history_metrics(commit_counts: Mapping[str, Any]) -> dict[str, int]:
-    """operationMetrics of the commit, by delta-spark's names."""
+    """The operationMetrics of a commit, by delta-spark's names. commit_counts: from count_changes."""
     sizes: list[int] = sorted(commit_counts["added"]) or [0]
     names = {"minFileSize": 0.0, "p25FileSize": 0.25, "p50FileSize": 0.5, "p75FileSize": 0.75, "maxFileSize": 1.0}
     return {
@@ -42,8 +44,8 @@ def history_metrics(commit_counts: Mapping[str, Any]) -> dict[str, int]:
 
 
 class ChosenFiles(Protocol):
-    """The choice of files that the metrics need. considered: the number of files in the selection. clustering: clusteringStats,
-    without the written cubes."""
+    """What the metrics need of ChosenBins (optimize_bins.py). considered: the number of files that the predicate selects.
+    clustering: clusteringStats of delta-spark, without the written cubes."""
 
     @property
     def considered(self) -> int: ...
@@ -54,9 +56,9 @@ class ChosenFiles(Protocol):
 
 @dataclass(slots=True)
 class Optimized:
-    """The work of an OPTIMIZE so far, over all its commits. version: of the last commit; None if there was none. added, removed:
-    the bytes of each such file. partitions: the partition values of the bins. vectors, vector_rows: the number of deletion
-    vectors that were removed, and of the rows that these had deleted.
+    """The work of an OPTIMIZE so far, over all its commits. version: the version of the last commit; None if there was none.
+    added, removed: the bytes of each such file. partitions: the partition values of the bins. vectors, vector_rows: the number of
+    deletion vectors that were removed, and of the rows that these had deleted.
     """
 
     table_root: str
@@ -76,7 +78,8 @@ class Optimized:
     vector_rows: int = 0
 
     def begin(self, kind: str, chosen: ChosenFiles, config: TableConfig, stats_columns: Sequence[Path]) -> None:
-        """Call this before the batches of each round; only the first call sets the numbers."""
+        """Record what the run is about to do. Called before the batches of each round; only the first call has an effect, because
+        later rounds plan some of the same files again."""
         if self.considered is None:
             self.kind, self.considered, self.clustering = kind, chosen.considered, chosen.clustering
             self.columns = len(config.schema.fields)
@@ -123,7 +126,7 @@ class Optimized:
         }
 
     def _z_order_stats(self) -> dict[str, Any]:
-        """Every file that was read counts as unordered: there are no cubes in Z-order."""
+        """zOrderStats of delta-spark. Every file that was read counts as unordered, because Z-order makes no cubes."""
         no_files, merged_files = {"num": 0, "size": 0}, {"num": len(self.removed), "size": sum(self.removed)}
         return {
             "strategyName": "all",

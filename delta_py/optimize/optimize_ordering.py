@@ -28,7 +28,7 @@ from delta_py.optimize.optimize_bins import (
     ChosenBins,
     Compaction,
     OptimizeRequest,
-    about_rows,
+    estimate_row_count,
     pack_into_bins,
 )
 from delta_py.progress import share
@@ -42,18 +42,20 @@ from delta_py.types.names import joined_name
 from delta_py.types.schema import ArrayType, GeospatialType, MapType, Path, StructType, find_named, type_name
 from delta_py.write.arranging import Arrangement, SampledBin
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import removed, wrong_row_count
+from delta_py.write.rewrite import remove_action_of, wrong_row_count
 
 _Z_ORDER_TAG = "ZORDER_BY"
 _CUBE_ID, _CUBE_COLUMNS, _CUBE_CURVE = "ZCUBE_ID", "ZCUBE_ZORDER_BY", "ZCUBE_ZORDER_CURVE"
 _PROVIDER = "liquid"
-# Rows in the sample of a bin; in those of many bins together, which the driver holds at once; and the minimum for a file.
+# The most rows in the sample of a bin; about the most rows in the samples of all bins of a batch, which the driver holds at once;
+# and the least rows of a sample for each new file, up to the first number.
 _SAMPLED_ROWS, _SAMPLED_AT_ONCE, _SAMPLED_A_FILE = 100_000, 2_000_000, 16 * PIECES
 _SAMPLING_SHARE = 0.1  # about the sample's share of the time, for the progress line
 
 
-def compaction_of(snapshot: Snapshot, clustering: DomainMetadata | None, request: OptimizeRequest) -> Compaction:
-    """The compaction for the request on this table. clustering: the snapshot's domain. Raises as optimize."""
+def choose_compaction(snapshot: Snapshot, clustering: DomainMetadata | None, request: OptimizeRequest) -> Compaction:
+    """The kind of compaction that the request means on this table: Compaction, ZOrdering or Clustering. clustering: the
+    snapshot's domain that names clustering columns; None if it has none. Raises as optimize."""
     columns = clustering_columns(snapshot.schema, clustering)
     if request.full and not columns:
         raise UnsupportedOperationError(
@@ -107,8 +109,8 @@ class Ordering(Compaction):
             for files, sample in zip(bins, samples, strict=True)
         ]
         with share(1 - _SAMPLING_SHARE):
-            written = self._with_old_instants(bins, writers.arrange(arrangement, bins, orders))
-        removes = [WrittenFiles(removes=tuple(removed(file, data_change=False) for file in files)) for files in bins]
+            written = self._keep_old_instants(bins, writers.arrange(arrangement, bins, orders))
+        removes = [WrittenFiles(removes=tuple(remove_action_of(file, data_change=False) for file in files)) for files in bins]
         return [WrittenFiles.of_all(parts) for parts in zip(written, removes, strict=True)]
 
     def _file_count(self, files: Bin) -> int:
@@ -118,22 +120,24 @@ class Ordering(Compaction):
     def _sample_step(self, files: Bin, bins: int) -> int:
         """The step of the sample of a bin, given the number of bins: the sample has every n-th row."""
         sample_rows = min(_SAMPLED_ROWS, max(_SAMPLED_AT_ONCE // bins, _SAMPLED_A_FILE * self._file_count(files)))
-        return max(1, about_rows(files) // sample_rows)
+        return max(1, estimate_row_count(files) // sample_rows)
 
-    def _prepare_for_commit(self, old_files: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
-        """The new files of a bin, ready to commit; None if another writer has changed one of the old files. live: the old
+    def _prepare_for_commit(self, old_files: Bin, written: WrittenFiles, live_files: Bin | None) -> WrittenFiles | None:
+        """The new files of a bin, ready to commit; None if another writer has changed one of the old files. live_files: the old
         files as they are now.
         """
         mismatch = wrong_row_count(old_files, written.row_count)
         if mismatch is not None:
             raise mismatch
-        if live is None or any(now.deletion_vector != file.deletion_vector for now, file in zip(live, old_files, strict=True)):
+        if live_files is None or any(
+            live_file.deletion_vector != file.deletion_vector for live_file, file in zip(live_files, old_files, strict=True)
+        ):
             return None
         tags = self._tags()
         tagged_adds = (replace(add, tags={**(add.tags or {}), **tags}) for add in written.adds)
-        return replace(written, adds=tuple(map(self._with_provider, tagged_adds)))
+        return replace(written, adds=tuple(map(self._add_provider, tagged_adds)))
 
-    def _with_provider(self, add: AddFile) -> AddFile:
+    def _add_provider(self, add: AddFile) -> AddFile:
         """The add with the name of the clustering implementation; Z-order has none."""
         return add
 
@@ -164,7 +168,7 @@ class ZOrdering(Ordering):
         return compaction
 
     def choose(self) -> ChosenBins:
-        """All files of each partition, except partitions whose files are all in this order already."""
+        """Choose all files of each partition, as one bin. Partitions whose files are all in this order already are left out."""
         files = plan_scan(self.snapshot, None, self.predicate, self._scan_options).files
         groups = self._partition_numbers(files)
         tags = files["tags"]
@@ -258,7 +262,8 @@ class Clustering(Ordering):
         return compaction
 
     def choose(self) -> ChosenBins:
-        """Files that are in no cube, and those of small cubes; with `full` also those of cubes by other columns."""
+        """Choose the files that are in no cube (files that one clustering wrote together), and those of small cubes; with `full`
+        also those of cubes by other columns."""
         request = self.request
         files = plan_scan(self.snapshot, None, None, self._scan_options).files
         cubes, columns = (pc.map_lookup(files["tags"], tag, "first") for tag in (_CUBE_ID, _CUBE_COLUMNS))
@@ -275,7 +280,7 @@ class Clustering(Ordering):
             chosen |= ~can_join_cube
         chosen_cubes = np.unique(numbers[chosen])
         if len(chosen_cubes) == 1 and chosen_cubes[0] != 0 and not (request.full and (~can_join_cube).any()):
-            # A single cube is already in order, so only its deleted rows can be a reason.
+            # If only the files of one cube are chosen, they are in order already: only many deleted rows are a reason to rewrite.
             chosen &= bool((self._has_many_deleted(files) & chosen).any())
         considered, counts = files.num_rows, _clustering_counts(numbers, sizes, chosen)
         files, numbers = files.filter(pa.array(chosen)), numbers[chosen]
@@ -294,7 +299,7 @@ class Clustering(Ordering):
             TARGET_TAG: str(self.target_bytes),
         }
 
-    def _with_provider(self, add: AddFile) -> AddFile:
+    def _add_provider(self, add: AddFile) -> AddFile:
         return replace(add, clustering_provider=_PROVIDER)
 
     def _parameters(self) -> dict[str, Any]:

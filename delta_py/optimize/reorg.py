@@ -32,21 +32,22 @@ _FOOTER_READERS = 16  # threads
 
 
 class Purge(Compaction):
-    """Rewrites each chosen file, however large. Reads the footers of all files without a deletion vector, many in parallel."""
+    """The compaction that rewrites each file with deleted rows or dropped columns, however large. Reads the footers of all files
+    without a deletion vector, many in parallel."""
 
     operation = "REORG"
 
-    def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
-        """Select files with a deletion vector, or with columns that the table does not have. Raises DataFileError."""
+    def _select_candidates(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
+        """For each file, whether it has a deletion vector, or columns that the table does not have. Raises DataFileError."""
         has_vector = files["deletion_vector"].is_valid()
         unmarked_files = files.filter(pc.invert(has_vector))
-        return pc.or_(has_vector, pc.is_in(files["path"], self._with_unknown_columns(unmarked_files)))
+        return pc.or_(has_vector, pc.is_in(files["path"], self._find_unknown_columns(unmarked_files)))
 
-    def _with_unknown_columns(self, files: pa.Table) -> pa.Array:
+    def _find_unknown_columns(self, files: pa.Table) -> pa.Array:
         """The paths of the files that hold columns which the table does not have."""
-        return self._chosen_by_footer(files, UnknownColumns.of(self.snapshot.config).are_in)
+        return self._select_by_footer(files, UnknownColumns.of(self.snapshot.config).are_in)
 
-    def _chosen_by_footer(self, files: pa.Table, fulfils_condition: Callable[[pq.ParquetFile], bool]) -> pa.Array:
+    def _select_by_footer(self, files: pa.Table, fulfils_condition: Callable[[pq.ParquetFile], bool]) -> pa.Array:
         """The paths of the files whose footers fulfil the condition."""
         store = self.snapshot.store
         paths, sizes = files["path"].to_pylist(), files["size"].to_pylist()
@@ -54,19 +55,20 @@ class Purge(Compaction):
             is_selected = list(pool.map(lambda path, size: _footer_fulfils(store, path, size, fulfils_condition), paths, sizes))
         return files["path"].combine_chunks().filter(pa.array(is_selected, pa.bool_()))
 
-    def _is_worth_while(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
+    def _select_worthwhile_bins(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
         """Every chosen file must be rewritten, also if it is alone in its bin."""
         return pa.array(np.ones(len(bins), np.bool_))
 
     def _parameters(self) -> dict[str, Any]:
-        return {"predicate": self._predicates(), "applyPurge": True}
+        return {"predicate": self._predicate_texts(), "applyPurge": True}
 
     def _tags(self) -> dict[str, str]:
         return {}  # small files stay candidates for OPTIMIZE
 
 
 def _footer_fulfils(store: ObjectStore, path: str, size: int, fulfils_condition: Callable[[pq.ParquetFile], bool]) -> bool:
-    """Whether the footer of a file fulfils the condition `fulfils_condition`. Raises DataFileError."""
+    """Whether a file fulfils a condition on its footer. fulfils_condition: gets the opened file, whose rows are not read. Raises
+    DataFileError."""
     try:
         with store.open_input(path, size) as source, pq.ParquetFile(source) as file:
             return fulfils_condition(file)
@@ -100,8 +102,8 @@ class TableReorg:
     def purge(self, filter: str | None = None, *, batch_bytes: int | None = None) -> dict[str, Any]:
         """Rewrite files without their deleted rows and dropped columns; returns metrics by delta-spark's names.
 
-        filter: SQL over partition columns. batch_bytes: of files that one commit replaces; None for one commit of all. Raises as
-        `optimize`, and DataFileError for files that cannot be read.
+        filter: SQL over partition columns. batch_bytes: about the size of the files that one commit replaces; None for one commit
+        of all. Raises as `optimize`, and DataFileError for files that cannot be read.
         """
         request = OptimizeRequest(filter, batch_bytes=batch_bytes, time_zone=self.time_zone)
         return optimize(self.store, request, LocalBinWriters(), kind=Purge).metrics()

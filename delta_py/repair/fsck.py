@@ -34,7 +34,7 @@ from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import removed
+from delta_py.write.rewrite import remove_action_of
 
 _log = logging.getLogger("delta_py")
 _MOST_NAMED_FAULTS = 5  # in a message
@@ -137,7 +137,7 @@ def _remove_files(store: ObjectStore, paths: pa.ChunkedArray) -> None:
     files = plan_scan(newest, None, None, ScanOptions(keep_all=True)).files
     files = files.filter(pc.is_in(files["path"], faults["data_file"]))
     now_ms = time.time_ns() // 1_000_000
-    removes = tuple(removed(file, now_ms=now_ms) for batch in files.to_batches() for file in scan_files(batch))
+    removes = tuple(remove_action_of(file, now_ms=now_ms) for batch in files.to_batches() for file in scan_files(batch))
     vector_fault_count = pc.sum(pc.equal(faults["kind"], DELETION_VECTOR)).as_py() or 0
     metrics = {
         "numRemovedFiles": len(removes),

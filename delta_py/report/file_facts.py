@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.optimize.optimize_bins import DEFAULT_DELETED_RATIO, DEFAULT_TARGET_BYTES, OptimizeRequest
-from delta_py.optimize.optimize_ordering import compaction_of
+from delta_py.optimize.optimize_ordering import choose_compaction
 from delta_py.report.facts import (
     FileFacts,
     OptimizeDebt,
@@ -87,7 +87,7 @@ def _histogram(sizes: np.ndarray[Any, np.dtype[np.int64]], target: int | Unknown
 
 def _optimize_debt(snapshot: Snapshot) -> OptimizeDebt:
     """The work of OPTIMIZE if it ran now, from its plan; nothing is rewritten."""
-    compaction = compaction_of(snapshot, snapshot.clustering_domain(), OptimizeRequest()).choose()
+    compaction = choose_compaction(snapshot, snapshot.clustering_domain(), OptimizeRequest()).choose()
     return OptimizeDebt(compaction.bins.num_rows, total(compaction.bins["size"]), len(pc.unique(compaction.bins["bin"])))
 
 

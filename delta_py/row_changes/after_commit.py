@@ -12,8 +12,9 @@ from delta_py.write.data_files import WrittenFiles
 
 
 def after_commit(store: ObjectStore, config: TableConfig, version: int, written: WrittenFiles, auto_compact: AutoCompact) -> None:
-    """Run after the commit of `version`, which added `written`. config: of that version. Raises nothing, unless
-    PYDELTA_POST_COMMIT_ERRORS is set. In a transaction over several tables, later commits do this work.
+    """Compact small files and index the new ones, each only if the table's settings ask for it. version: the committed one.
+    written: the files that it added. config: the table at that version. Raises nothing, unless PYDELTA_POST_COMMIT_ERRORS is set.
+    In a transaction over several tables, later commits do this work.
     """
     if is_in_transaction(store):
         return

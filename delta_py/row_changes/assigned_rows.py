@@ -2,7 +2,7 @@
 
     values = resolve_assignments(scope, target, {"price": "price * 2", "address.city": "'Ulm'"}, "UPDATE")
     rows = updated_rows(schema, values)         # or inserted_rows
-    rows.of(batch)                              # the struct NEW of task_changes.py, one per row of the batch
+    rows.compute(batch)                              # the struct NEW of task_changes.py, one per row of the batch
 
 Types are checked before any row is read: Spark's store assignment rules apply, and texts are parsed as values of the column.
 Generated columns without an assigned value are left out; they are computed when rows are written.
@@ -38,23 +38,24 @@ ArrayMaker: TypeAlias = Callable[[pa.RecordBatch], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """The result of an expression, in the column's type. convert: None if the expression already has that type."""
+    """An assigned value that an SQL expression gives for each row. convert: converts the expression's results to the column's
+    type; None if they already have it."""
 
     expression: Expression
     convert: Converter | None
 
-    def of(self, batch: pa.RecordBatch) -> pa.Array:
+    def compute(self, batch: pa.RecordBatch) -> pa.Array:
         values = evaluate(self.expression, batch)
         return values if self.convert is None else self.convert(values)
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same value for all rows. value: of the column's type."""
+    """An assigned value that is the same for all rows. value: has the column's type."""
 
     value: pa.Scalar
 
-    def of(self, batch: pa.RecordBatch) -> pa.Array:
+    def compute(self, batch: pa.RecordBatch) -> pa.Array:
         return repeat_in_rows(self.value, batch.num_rows)
 
 
@@ -64,14 +65,14 @@ Values: TypeAlias = Mapping[Path, Value]
 
 @dataclass(frozen=True, slots=True)
 class NewRows:
-    """How the new rows of a clause are made from a batch. fields: of the new rows. makers: for each field, the function that
-    makes its values. columns: names of the columns of the batch that they need."""
+    """How a clause makes its new rows from a batch. fields: the columns of the new rows. makers: for each field, the function
+    that makes its values. columns: the columns of the batch that the makers read, by name."""
 
     fields: tuple[pa.Field, ...]
     makers: tuple[ArrayMaker, ...]
     columns: frozenset[str]
 
-    def of(self, batch: pa.RecordBatch) -> pa.StructArray:
+    def compute(self, batch: pa.RecordBatch) -> pa.StructArray:
         return pa.StructArray.from_arrays([make(batch) for make in self.makers], fields=list(self.fields))
 
 
@@ -100,7 +101,8 @@ def resolve_assignments(scope: Scope, target: Side, updates: Mapping[str, str], 
 
 
 def convert_constants(scope: Scope, target: Side, new_values: Mapping[str, Any], action: str) -> Values:
-    """As `resolve_assignments`, for Python values. Timestamps without a zone are read in the session's zone."""
+    """Values by the path of the column or field in the table, from Python values. new_values: by name, as the caller spells it.
+    Timestamps without a zone are read in the session's zone. Raises as `resolve_assignments`."""
     values: dict[Path, Value] = {}
     paths = AssignedPaths(action)
     for name, value in new_values.items():
@@ -111,7 +113,7 @@ def convert_constants(scope: Scope, target: Side, new_values: Mapping[str, Any],
 
 
 def _scalar_from_python(value: Any, data_type: DataType, name: str, time_zone: str) -> pa.Scalar:
-    """A Python value in the Arrow type of the column or field `name`. time_zone: of the session, for times without a zone."""
+    """A Python value in the Arrow type of the column or field `name`. time_zone: the session's, for times without a zone."""
     try:
         # A simple value gets the Arrow type of its Python type, and store assignment then converts it to the column's type.
         array = pa.array([value]) if is_atomic(data_type) else pa.array([value], to_arrow_type(data_type))
@@ -152,7 +154,7 @@ class AssignedPaths:
         # The paths of the structs around the column or field.
         parents = [lower_path[:length] for length in range(1, len(lower_path))]
         if lower_path in self._parents or not self._paths.keys().isdisjoint([*parents, lower_path]):
-            # The path that is the same, that begins with this one, or that this one begins with.
+            # Earlier paths that are equal to this one, that begin with it, or with which it begins.
             overlapping = (
                 earlier_path for key, earlier_path in self._paths.items() if key[: len(lower_path)] == lower_path[: len(key)]
             )
@@ -162,14 +164,14 @@ class AssignedPaths:
         return path
 
 
-def assigned_twice(action: str, other: Path, path: Path) -> UnsupportedOperationError:
+def assigned_twice(action: str, earlier_path: Path, path: Path) -> UnsupportedOperationError:
     """The error for a column that gets two values in one clause. action: UPDATE or INSERT."""
     return UnsupportedOperationError(
-        f"There is a conflict from these {action} columns: {['.'.join(other), '.'.join(path)]}. A column can be given one value. "
-        "Nothing was changed.",
+        f"There is a conflict from these {action} columns: {['.'.join(earlier_path), '.'.join(path)]}. A column can be given "
+        "one value. Nothing was changed.",
         error_class="DELTA_CONFLICT_SET_COLUMN" if action == "UPDATE" else "DELTA_DUPLICATE_COLUMNS_ON_INSERT",
         sql_state="42701",
-        columns=[".".join(other), ".".join(path)],
+        columns=[".".join(earlier_path), ".".join(path)],
     )
 
 
@@ -222,7 +224,7 @@ def _default_constant(column: StructField, scope: Scope) -> Constant:
 
 
 def _computed_value(scope: Scope, sql: str, column_type: DataType, name: str) -> Computed:
-    """The value of a column or field from SQL. column_type, name: of the column or field."""
+    """The value that SQL assigns. column_type, name: those of the assigned column or field."""
     expression = scope.expression(sql)
     expression_type = type_of(expression, scope.rows)
     if is_atomic(expression_type) and is_atomic(column_type) and not may_assign(expression_type, column_type):
@@ -236,60 +238,60 @@ def _computed_value(scope: Scope, sql: str, column_type: DataType, name: str) ->
 
 def updated_rows(target: Side, values: Values) -> NewRows:
     """The new rows of an UPDATE: each column of the table with its new value, or with its value in the batch. Generated columns
-    without a new value are left out."""
+    without a new value are left out: they are computed when the rows are written."""
     fields, makers = [], []
     columns = {path[0] for value in values.values() if isinstance(value, Computed) for path in columns_of(value.expression)}
     values_by_column = group_by_first_name(values)
     for f in target.schema.fields:
-        inside = values_by_column.get(f.name, {})
-        # Assignments to fields of a struct (all but the path ()) need the column's old value too.
-        if not inside and GENERATION in f.metadata:
+        inner_values = values_by_column.get(f.name, {})
+        if not inner_values and GENERATION in f.metadata:
             continue
-        if () not in inside:
+        # The old value is needed unless the whole column, whose path is (), gets a new one.
+        if () not in inner_values:
             columns.add(target.prefix + f.name)
         fields.append(pa.field(f.name, to_arrow_type(f.data_type)))
-        makers.append(_column_maker(f, target.prefix + f.name, inside))
+        makers.append(_column_maker(f, target.prefix + f.name, inner_values))
     return NewRows(tuple(fields), tuple(makers), frozenset(columns))
 
 
-def _column_maker(column: StructField, name: str, inside: Mapping[Path, Value]) -> ArrayMaker:
-    """Return a function that makes the column after the assignments to it or to fields in it. name: of the old column in the
-    batch. inside: the assigned values by path in the column; () is the column itself."""
-    if not inside:
+def _column_maker(column: StructField, name: str, inner_values: Mapping[Path, Value]) -> ArrayMaker:
+    """Return a function that makes the column after the assignments to it or to fields in it. name: the name of the old column in
+    the batch. inner_values: the assigned values by path in the column; () is the column itself."""
+    if not inner_values:
         return lambda batch: batch.column(name)
-    if () in inside:
-        return inside[()].of
-    update = _field_updater(column.data_type, inside)
+    if () in inner_values:
+        return inner_values[()].compute
+    update = _field_updater(column.data_type, inner_values)
     return lambda batch: update(batch.column(name), batch)
 
 
 _FieldUpdater: TypeAlias = Callable[[pa.Array, pa.RecordBatch], pa.Array]
 
 
-def _field_updater(data_type: DataType, inside: Mapping[Path, Value]) -> _FieldUpdater:
-    """Return a function that takes a struct's values and their batch, and returns the values with the assigned fields. inside:
-    the assigned values, by path relative to this struct. A struct that is null becomes one with the assigned fields.
+def _field_updater(data_type: DataType, inner_values: Mapping[Path, Value]) -> _FieldUpdater:
+    """Return a function that takes a struct's values and their batch, and returns the values with the assigned fields. A struct
+    that is null becomes one with the assigned fields. inner_values: the assigned values, by path relative to this struct.
     """
     assert isinstance(data_type, StructType)
     fields = list(to_arrow_type(data_type))
-    values_by_field = group_by_first_name(inside)
+    values_by_field = group_by_first_name(inner_values)
     updates = [_child_updater(f, values_by_field.get(f.name, {})) for f in data_type.fields]
 
-    def update(old: pa.StructArray, batch: pa.RecordBatch) -> pa.StructArray:
-        parts = [make(child, batch) for make, child in zip(updates, struct_children(old), strict=True)]
+    def update(old_structs: pa.StructArray, batch: pa.RecordBatch) -> pa.StructArray:
+        parts = [make(child, batch) for make, child in zip(updates, struct_children(old_structs), strict=True)]
         return pa.StructArray.from_arrays(parts, fields=fields)
 
     return update
 
 
-def _child_updater(f: StructField, inside: Mapping[Path, Value]) -> _FieldUpdater:
+def _child_updater(f: StructField, inner_values: Mapping[Path, Value]) -> _FieldUpdater:
     """As _field_updater, for one field of a struct: the returned function takes and returns the field's values."""
-    if not inside:
-        return lambda old, batch: old
-    if () in inside:
-        value = inside[()]
-        return lambda old, batch: value.of(batch)
-    return _field_updater(f.data_type, inside)
+    if not inner_values:
+        return lambda old_values, batch: old_values
+    if () in inner_values:
+        value = inner_values[()]
+        return lambda old_values, batch: value.compute(batch)
+    return _field_updater(f.data_type, inner_values)
 
 
 def inserted_rows(scope: Scope, target: Side, values: Values) -> NewRows:
@@ -298,8 +300,9 @@ def inserted_rows(scope: Scope, target: Side, values: Values) -> NewRows:
     columns = {path[0] for value in values.values() if isinstance(value, Computed) for path in columns_of(value.expression)}
     for f in target.schema.fields:
         value = values.get((f.name,))
+        # The value of a generated column is computed when the row is written.
         if value is None and GENERATION in f.metadata:
             continue
         fields.append(pa.field(f.name, to_arrow_type(f.data_type)))
-        makers.append((_default_constant(f, scope) if value is None else value).of)
+        makers.append((_default_constant(f, scope) if value is None else value).compute)
     return NewRows(tuple(fields), tuple(makers), frozenset(columns))

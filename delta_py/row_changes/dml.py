@@ -2,9 +2,9 @@
 the rows, the changes that go back to them, and the commit.
 
     dml = Dml.begin(store, "DELETE", time_zone="UTC")
-    candidates = dml.candidates(predicate)           # numbered files; recorded as read
-    ... tasks: row_changes.write_changes(dml.change_state(), rows) -> TaskChanges
-    files = dml.touched_files(changes)               # rows accounted for
+    candidates = dml.find_candidates(predicate)      # the files that may hold the rows, numbered; recorded as read
+    ... tasks: task_changes.write_changes(dml.change_state(), rows) -> TaskChanges
+    files = dml.touched_files(changes)               # the files that lose rows; checks the row counts
     ... tasks: rewrite.remove_rows(files, dml.rewrite) -> RemovedRows
     version = dml.commit(parameters, changes, removals)
 
@@ -45,12 +45,13 @@ from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats import parse_stats
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles, delete_files, delete_files_of
-from delta_py.write.rewrite import RemovedRows, Repeats, Rewrite, TouchedFile, removed, row_count_of
+from delta_py.write.rewrite import RemovedRows, Repeats, Rewrite, TouchedFile, remove_action_of, row_count_of
 from delta_py.write.row_ids import RowIdColumns
 from delta_py.write.task_changes import ChangeState, TaskChanges, TouchedRows
 
-# About the most work of one task of the second job, which removes old rows from their files: bytes of files that it reads, or
-# rows whose positions it writes.
+# A change has two jobs: the first one writes new rows and reports the positions of old ones, the second one removes the old rows
+# from their files. This is about the most work of one task of the second job: bytes of files that it reads, or rows whose
+# positions it writes.
 _TASK_FILE_BYTES = 128 * 1024 * 1024
 _TASK_ROWS = 64 * 1024 * 1024
 _NO_CHANGES = DefinitionChanges()
@@ -58,7 +59,7 @@ _NO_CHANGES = DefinitionChanges()
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Files that may hold the rows. files: NUMBERED_FILE_SCHEMA; row i is file number i."""
+    """Files that may hold rows which an operation changes. files: NUMBERED_FILE_SCHEMA; row i is file number i."""
 
     files: pa.Table
 
@@ -76,7 +77,7 @@ class Candidates:
         for batch in self.files.take(pa.array(numbers, pa.int64())).to_batches(max_chunksize=4096):
             yield from scan_files(batch)
 
-    def spool(self, sink: pa.NativeFile) -> None:
+    def write_stream(self, sink: pa.NativeFile) -> None:
         """Write the list, as an Arrow stream, for the process that plans the scan."""
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         with pa.ipc.new_stream(sink, self.files.schema, options=options) as writer:
@@ -85,8 +86,8 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class ChosenFiles:
-    """The files that an operation reads. candidates: NUMBERED_FILE_SCHEMA. whole_files: files whose rows are all deleted,
-    without a read.
+    """The files that an operation changes. candidates: the files to read (NUMBERED_FILE_SCHEMA). whole_files: files whose rows
+    are all deleted; they are removed without a read.
     """
 
     candidates: pa.Table
@@ -94,9 +95,11 @@ class ChosenFiles:
 
 
 class Dml:
-    """One operation on the newest version of a table. only_inserts: no row is removed, so the change feed reads the added rows.
-    recorded_operation: the name of the operation in the history. files_scanned, files_skipped: numbers of files, by candidates.
-    repeats: what it means if the same row is passed more than once.
+    """One operation on the newest version of a table.
+
+    The caller may set only_inserts (no row is removed, so the change feed needs no change data files), recorded_operation (the
+    operation's name in the history) and repeats (what it means if the first job passes the same row more than once).
+    files_scanned, files_skipped: how many files `find_candidates` selected and left out.
     """
 
     def __init__(
@@ -115,17 +118,18 @@ class Dml:
 
     @classmethod
     def begin(cls, store: ObjectStore, operation: str, *, time_zone: str) -> Self:
-        """On the newest version of a table, with the table's settings. Raises what Snapshot.load and `on` raise."""
+        """Begin the operation on the newest version of a table, with the table's settings. Raises what Snapshot.load and `on`
+        raise."""
         return cls.on(Snapshot.load(store), operation, WriteRequest(time_zone=time_zone))
 
     @classmethod
     def on(cls, snapshot: Snapshot, operation: str, request: WriteRequest, changes: DefinitionChanges = _NO_CHANGES) -> Self:
         """Begin the operation on a version of a table. operation: DELETE, UPDATE, MERGE or WRITE. request: its time zone,
         isolation level, file settings, auto compaction, text for the history, and application transaction (see
-        Transaction.set_transaction) apply. changes: of the table's definition by the operation (schema evolution).
+        Transaction.set_transaction) apply. changes: how the operation changes the table's definition (schema evolution).
 
         Raises what write_state raises, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY) for an append-only table. A
-        MERGE may only insert: there the commit refuses to remove rows.
+        MERGE is let through, because it may only insert rows; the commit raises the error if it removes rows.
         """
         config = changes.config(snapshot)
         state = write_state(config, snapshot.store, snapshot.version, new_rows=operation != "DELETE")
@@ -149,8 +153,9 @@ class Dml:
 
     # ------------------------------------------------------------ which files
 
-    def candidates(self, predicate: Expression | None) -> Candidates:
-        """The files that may hold rows for which the predicate is true; None: all. They and the rows are recorded as read.
+    def find_candidates(self, predicate: Expression | None) -> Candidates:
+        """Find the files that may hold rows for which the predicate is true (None: all files), and retain them for the next
+        steps. The transaction records the files and the predicate as read.
 
         predicate: true for all rows that the operation changes, and perhaps for others; over the columns of the version that was
         read.
@@ -160,11 +165,11 @@ class Dml:
         self._candidates = Candidates.numbered(scan.files)
         return self._candidates
 
-    def take_whole_files(self, predicate: Expression | None) -> Candidates:
-        """Split off the candidates whose rows are all deleted, by partition values and statistics; they are removed without being
-        read.
+    def split_off_whole_files(self, predicate: Expression | None) -> Candidates:
+        """Split the candidates of `find_candidates`: files whose partition values and statistics prove that all of their rows are
+        deleted are removed by `commit`, without being read. Returns the other candidates, with new numbers.
 
-        predicate: exactly that of the rows to delete; None for all rows. Returns the other candidates, with new numbers.
+        predicate: true for exactly the rows to delete; None for all rows.
         """
         files = self._candidates.files
         is_whole = self._find_whole_files(files, predicate)
@@ -175,12 +180,12 @@ class Dml:
 
     @property
     def chosen(self) -> ChosenFiles:
-        """The result of candidates and take_whole_files."""
+        """The result of find_candidates and split_off_whole_files."""
         return ChosenFiles(self._candidates.files, self._whole_files)
 
-    def take_choice(self, predicate: Expression | None, chosen: ChosenFiles) -> None:
-        """Apply the result of candidates and take_whole_files, which were called on a copy in another process. chosen: that
-        result.
+    def apply_chosen_files(self, predicate: Expression | None, chosen: ChosenFiles) -> None:
+        """Apply the files that a copy of this operation has chosen in another process, so that this one commits with them.
+        predicate: the one that the copy passed to find_candidates. chosen: the copy's `chosen`.
         """
         self._candidates, self._whole_files = Candidates(chosen.candidates), chosen.whole_files
         self.transaction.read_rows(predicate, self._scan_options.timezone)
@@ -198,7 +203,8 @@ class Dml:
         remaining_parts = tuple(part for part in remaining_parts if not is_exact_on_partitions(part, partitions))
         if not remaining_parts:
             return pa.array(np.ones(files.num_rows, bool))
-        # If a commit has change data files, they must hold all of its changes, also those of whole files.
+        # If a commit has change data files, they must hold all of its changes: then no file may be removed unread. And
+        # _not_surely_true cannot express that a literal NULL makes a part null.
         if self.rewrite.change_data or any(_has_null_literal(part) for part in remaining_parts):
             return pa.array(np.zeros(files.num_rows, bool))
         # The pruner selects the files that may have a row for which the predicate is not true. The other files are whole.
@@ -213,7 +219,7 @@ class Dml:
 
     @cached_property
     def row_ids(self) -> RowIdColumns | None:
-        """The columns of rows that retain their ids; None for a table without row tracking."""
+        """The columns that carry the ids of changed and copied rows to their new files; None for a table without row tracking."""
         return RowIdColumns.of(self.config)
 
     @property
@@ -241,14 +247,17 @@ class Dml:
     # ------------------------------------------------------------ between the jobs
 
     def touched_files(self, changes: Sequence[TaskChanges]) -> list[TouchedFile]:
-        """The files from which rows are removed, with the positions of all rows that the tasks reported. Raises
-        RowCountMismatchError when the counts of new and old rows do not match.
+        """The files from which the second job removes rows, with the positions of all rows that the tasks of the first job
+        reported. Raises RowCountMismatchError when the counts of new and old rows do not match.
         """
-        updated, inserted = sum(part.updated for part in changes), sum(part.inserted for part in changes)
+        # The numbers of new rows, of updated rows and of inserted ones, as the tasks counted them.
+        updated = sum(part.updated for part in changes)
+        inserted = sum(part.inserted for part in changes)
         touched_by_file: dict[int, list[TouchedRows]] = {}
         for part in changes:
             for rows in part.touched:
                 touched_by_file.setdefault(rows.file, []).append(rows)
+        # The number of old rows that updated rows replace.
         replaced = sum(rows.updated_count for changed_rows in touched_by_file.values() for rows in changed_rows)
         written = sum(part.written.row_count for part in changes)
         if replaced != updated or written != updated + inserted:
@@ -264,16 +273,16 @@ class Dml:
         files = self._candidates.of(numbers)
         return [_touched_file(file, touched_by_file[number]) for number, file in zip(numbers, files, strict=True)]
 
-    def groups(self, files: Sequence[TouchedFile], parallelism: int) -> list[list[TouchedFile]]:
+    def group_for_tasks(self, files: Sequence[TouchedFile], parallelism: int) -> list[list[TouchedFile]]:
         """Group the files for the tasks of the second job, with about equal work in each group. parallelism: the number of
-        groups, unless there are fewer files, or so much work that more groups are needed."""
+        groups. There are fewer groups if there are fewer files, and more groups if a group would get too much work."""
         reads_files = self.writes_change_data or not self.config.enabled("deletionVectors")
         work_of_files = [file.file.size_bytes if reads_files else file.deleted_count + file.updated_count for file in files]
         most_work = _TASK_FILE_BYTES if reads_files else _TASK_ROWS
         # -(-a // b) rounds a / b up.
         count = min(len(files), max(parallelism, -(-sum(work_of_files) // most_work)))
-        # The largest file that is left goes to the group with the least work.
-        loads = [(0, number) for number in range(count)]
+        # From the largest file to the smallest, each goes to the group with the least work so far.
+        loads = [(0, number) for number in range(count)]  # a heap of (work, number of the group)
         groups: list[list[TouchedFile]] = [[] for _ in loads]
         for work, file in sorted(zip(work_of_files, files, strict=True), key=lambda pair: pair[0], reverse=True):
             load, number = heapq.heappop(loads)
@@ -282,7 +291,7 @@ class Dml:
         return groups
 
     def is_light(self, files: Sequence[TouchedFile]) -> bool:
-        """Whether the second job only writes small vectors, so that the driver does it faster than a job."""
+        """Whether the second job would only write a few small deletion vectors: the driver does that faster than a job."""
         if self.writes_change_data or not self.config.enabled("deletionVectors") or len(files) > _FEW_FILES:
             return False
         vectors = [vector for file in files for vector in (*file.deleted, *file.updated, file.file.deletion_vector)]
@@ -302,11 +311,12 @@ class Dml:
         """Commit, unless nothing changes; a transaction of an application is always recorded, so that a repetition does nothing
         either. Returns the version (the version that was read if nothing was committed) and the metrics.
 
+        parameters: those of the operation in the history. changes, removals: the results of the first and the second job.
         metrics: additional metrics, which override those computed here. name_metrics: makes the operation's own metrics from all
         metrics and from the row count of each clause of a MERGE. Raises as Transaction.commit, and RowCountMismatchError.
         """
         written = WrittenFiles.of_all(part.written for part in changes)
-        whole_removals = WrittenFiles(removes=tuple(removed(file) for file in self._whole_files))
+        whole_removals = WrittenFiles(removes=tuple(remove_action_of(file) for file in self._whole_files))
         try:
             self._check_rows(changes, removals)
         except RowCountMismatchError:
@@ -336,9 +346,9 @@ class Dml:
         touched = [rows for part in changes for rows in part.touched]
         updated = sum(rows.updated_count for rows in touched)
         deleted = sum(rows.deleted_count for rows in touched)
-        # The tasks count a row each time that it is passed, and the removal counts it once.
-        repeated = self.repeats is Repeats.IGNORED and removals.deleted <= deleted
-        if removals.updated != updated or (removals.deleted != deleted and not repeated):
+        # If rows may be passed more than once, the first job counts each pass, and the removal counts the row once.
+        is_repeat_possible = self.repeats is Repeats.IGNORED and removals.deleted <= deleted
+        if removals.updated != updated or (removals.deleted != deleted and not is_repeat_possible):
             raise RowCountMismatchError(
                 f"{self.operation} found {deleted} rows to delete and {updated} to update, and took {removals.deleted} and "
                 f"{removals.updated} out of their files. Nothing was committed. This is a bug in pydelta: please report it.",
@@ -348,8 +358,8 @@ class Dml:
 
     def _metrics(self, written: WrittenFiles, removals: RemovedRows) -> dict[str, int]:
         """Metrics under delta-spark's names, counted as delta-spark counts: an UPDATE "removes" each file from which it takes
-        rows, though the file stays with a larger vector; an updated vector counts as one removed and one added. Unknown numbers
-        of files that were removed as a whole are left out.
+        rows, though the file stays with a larger vector; an updated vector counts as one removed and one added. numDeletedRows is
+        left out if the statistics of a whole file do not tell its row count.
         """
         if self.operation == "WRITE":
             return replace_metrics(written, removals)
@@ -378,16 +388,16 @@ class Dml:
         return metrics
 
     def abort(self) -> None:
-        """Delete all files that the operation wrote."""
+        """Delete all files that the operation wrote, found by the write id in their names."""
         delete_files_of(self._store, self.state.write_id)
 
     def close(self, changes: Sequence[TaskChanges]) -> None:
-        """Delete the files that only the operation needed."""
+        """Delete the files with row positions that the tasks of the first job left for the second one."""
         delete_files(self._store, [path for part in changes for path in part.scratch])
 
 
-# Makes an operation's own metrics from all metrics, and from the row count of each clause, by its number.
 MetricNames: TypeAlias = Callable[[Mapping[str, int], Mapping[int, int]], dict[str, int]]
+"""Makes an operation's own metrics from those of Dml.commit, and from the row count of each clause, by the clause's number."""
 
 
 def _rows_by_clause(changes: Sequence[TaskChanges]) -> dict[int, int]:
@@ -398,7 +408,7 @@ def _rows_by_clause(changes: Sequence[TaskChanges]) -> dict[int, int]:
     return row_counts
 
 
-# The driver itself writes the vectors of at most this many files, if the positions have at most this many bytes.
+# The driver itself writes the deletion vectors of at most this many files, if their row positions have at most this many bytes.
 _FEW_FILES, _FEW_BYTES = 200, 4 * 1024 * 1024
 
 
@@ -416,7 +426,7 @@ def _has_null_literal(expression: Expression) -> bool:
 
 
 def _touched_file(file: ScanFile, changed_rows: Sequence[TouchedRows]) -> TouchedFile:
-    """The file with all rows that leave it. changed_rows: those that each task reported."""
+    """The file with the positions of all rows that are removed from it. changed_rows: the rows that each task reported."""
     return TouchedFile(
         file,
         deleted=tuple(rows.deleted for rows in changed_rows if rows.deleted is not None),

@@ -45,7 +45,7 @@ from delta_py.row_changes.merge_clauses import (
 )
 from delta_py.row_changes.merge_join import JoinCondition, SourceIndex, paired_rows
 from delta_py.row_changes.merge_metrics import Kind, merge_metrics
-from delta_py.row_changes.row_jobs import address, change_rows, target_rows
+from delta_py.row_changes.row_jobs import address_columns, change_rows, plan_target_scan
 from delta_py.row_changes.sql_scope import SOURCE, TARGET, Scope, Side
 from delta_py.row_rules.new_columns import check_duplicates
 from delta_py.row_rules.row_constraints import Clock
@@ -59,7 +59,7 @@ from delta_py.write.data_files import combine_batches
 from delta_py.write.rewrite import Repeats, multiple_matches
 from delta_py.write.task_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
 
-_CODES = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
+_CHANGE_CODES = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
 # Rows of the source that are inserted at a time.
 _SLICE_ROWS = 1 << 16
 _UNCHANGED, _CHANGED, _REMOVED = 0, 1, 2  # a delete without a condition removes a row, and may do so several times
@@ -73,7 +73,7 @@ class TableMerger:
 
     source: anything with an Arrow stream, read once and held in memory. predicate: SQL over columns of both sides. source_alias,
     target_alias: their names in SQL, by default `source` and `target`; a name that only one side has needs no alias.
-    files_scanned, files_skipped: numbers of files of the table that the last `execute` has read, and left out.
+    files_scanned, files_skipped: how many files of the table the last `execute` has read, and left out.
     """
 
     def __init__(
@@ -89,9 +89,12 @@ class TableMerger:
         merge_schema: bool = False,
         allows_idle_matches: bool = False,
     ) -> None:
-        """truncate_nanoseconds: as in TimeRules, for the source. merge_schema: columns of the source that clauses assign and the
-        table lacks are added to the table. allows_idle_matches: count only matches to which a clause applies, as deltalake does;
-        otherwise all of them, as delta-spark does. Raises InvalidOptionError when both sides have the same alias."""
+        """time_zone: the session's, as in TimeRules. truncate_nanoseconds: as in TimeRules, for the source. merge_schema: columns
+        of the source that clauses assign and the table lacks are added to the table.
+
+        allows_idle_matches: several source rows may match a row of the table if clauses apply to at most one of these matches, as
+        in deltalake; otherwise all matches count, as in delta-spark. Raises InvalidOptionError when both sides have the same
+        alias."""
         self._merge_schema, self._allows_idle_matches = merge_schema, allows_idle_matches
         self.files_scanned = self.files_skipped = 0
         self._store, self._source, self._predicate, self._time_zone = store, source, predicate, time_zone
@@ -132,7 +135,7 @@ class TableMerger:
     def execute(self) -> dict[str, int]:
         """Run the MERGE in one commit, or in none when nothing changes. Returns metrics by delta-spark's names.
 
-        It may be called again, for example after a conflict: the source stays in memory.
+        The method may be called again, for example after a conflict: the source stays in memory.
 
         Raises, before any row is read, the errors of Scope, `resolve_assignments` and check_order.
         Raises UnsupportedOperationError (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) if several rows of the source
@@ -159,16 +162,16 @@ class TableMerger:
         return metrics
 
     def _begin(self, clauses: Sequence[SqlClause]) -> Dml:
-        """The operation on the newest version, whose schema has the new columns of the source if they are merged."""
+        """Begin the operation on the newest version. With merge_schema, the operation also adds the columns of the source that
+        clauses assign and the table lacks."""
         assert self._source_rows is not None
         snapshot = Snapshot.load(self._store)
         changes = DefinitionChanges()
-        names = assigned_columns(clauses, self._source_rows.schema) if self._merge_schema else frozenset()
-        new = tuple(
-            f for f in self._source_rows.schema.fields if f.name.lower() in names and snapshot.schema.find(f.name) is None
-        )
-        if new:
-            changes = changed_definition(snapshot, StructType(new), WriteRequest(mode="append", merge_schema=True))
+        assigned_names = assigned_columns(clauses, self._source_rows.schema) if self._merge_schema else frozenset()
+        source_fields = self._source_rows.schema.fields
+        new_columns = tuple(f for f in source_fields if f.name.lower() in assigned_names and snapshot.schema.find(f.name) is None)
+        if new_columns:
+            changes = changed_definition(snapshot, StructType(new_columns), WriteRequest(mode="append", merge_schema=True))
         return Dml.on(snapshot, "MERGE", WriteRequest(time_zone=self._time_zone), changes)
 
     def _add_clause(self, clause: SqlClause) -> Self:
@@ -183,7 +186,7 @@ def _merge_metrics(
     metrics: Mapping[str, int],
     rows_by_clause: Mapping[int, int],
 ) -> dict[str, int]:
-    """As merge_metrics, for the clauses as the caller wrote them."""
+    """The metrics of the MERGE, as merge_metrics computes them, from the clauses as the caller of TableMerger wrote them."""
     kinds_and_actions = [(clause.kind, clause.action) for clause in clauses]
     return merge_metrics(kinds_and_actions, source_row_count, elapsed_ms, metrics, rows_by_clause)
 
@@ -229,8 +232,11 @@ class _SourceRows:
 
 
 class _Merge:
-    """One execution. clauses: numbered in their order. _matched: for each row of the source, whether it has matched a row of the
-    table; the threads only set it to true."""
+    """One execution of a MERGE. clauses: their numbers are their positions. source: the source's rows, with their prefix SOURCE.
+
+    _matched: for each row of the source, whether it has matched a row of the table. Threads share it without a lock, because
+    they only set values to true.
+    """
 
     def __init__(
         self,
@@ -248,16 +254,17 @@ class _Merge:
         """Change the table and return the metrics. parameters: for the history. name_metrics: as in Dml.commit."""
         dml, inserts = self._dml, self._of_kind("not matched")
         dml.only_inserts = only_inserts(self._clauses)
+        # In other cases a source row may be left out because it matches a row that stays unchanged: then that row matters too.
         if changes_every_match(self._clauses) or not inserts:
-            dml.transaction.only_deleted_rows_matter()  # otherwise an unchanged row may be the reason why another is not inserted
+            dml.transaction.only_deleted_rows_matter()
         dml.repeats = Repeats.IGNORED if deletes_all_matches(self._clauses) else Repeats.AMBIGUOUS
-        candidates = self._candidates()
+        candidates = self._find_candidates()
         scan = None
         if candidates:
             columns = [f for f in dml.config.schema.fields if TARGET + f.name in self._target_columns]
-            scan = target_rows(dml, candidates, columns)
+            scan = plan_target_scan(dml, candidates, columns)
         make_inserts = self._insert_unmatched_rows if inserts else None
-        return change_rows(dml, scan, self._changes, parameters, make_inserts=make_inserts, name_metrics=name_metrics)
+        return change_rows(dml, scan, self._make_changes, parameters, make_inserts=make_inserts, name_metrics=name_metrics)
 
     # ------------------------------------------------------------ properties of the clauses
 
@@ -275,15 +282,15 @@ class _Merge:
         return sorted(frozenset().union(*(clause.columns for _, clause in self._of_kind("matched"))))
 
     @cached_property
-    def _index(self) -> SourceIndex:
+    def _source_index(self) -> SourceIndex:
         return SourceIndex(self._source, self._condition)
 
     # ------------------------------------------------------------ which files
 
-    def _candidates(self) -> Candidates | None:
-        """The files that may hold rows which match the source or which a clause for rows without a match changes. None when no
-        row of the table can matter."""
-        # A condition on the table's rows that all matching rows satisfy.
+    def _find_candidates(self) -> Candidates | None:
+        """Find the files that may hold rows which match the source or which a clause for rows without a match changes. None when
+        no row of the table can matter."""
+        # A condition on the table's rows that all matching rows satisfy; None if every row may match.
         restriction = self._condition.restriction(self._source)
         unmatched_conditions = [clause.condition for _, clause in self._of_kind("not matched by source")]
         if restriction is not None and unmatched_conditions:
@@ -295,19 +302,20 @@ class _Merge:
             return None
         if restriction is not None:
             restriction = resolve_condition(restriction, self._dml.snapshot.schema).expression
-        self._index  # noqa: B018 - build the index before the threads use it
-        candidates = self._dml.candidates(restriction)
+        self._source_index  # noqa: B018 - compute this cached property before the threads use it
+        candidates = self._dml.find_candidates(restriction)
         return candidates if len(candidates) else None
 
     # ------------------------------------------------------------ changed rows
 
-    def _changes(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The changed rows of the table, in the columns of task_changes.py. batches: of the scan of the table."""
+    def _make_changes(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The changed rows of the table, in the columns of task_changes.py. batches: the batches of the scan of the table."""
         table_batches = combine_batches(batches, _BATCH_BYTES)
-        return _regroup_by_schema(part for batch in table_batches for part in self._changes_of_batch(batch))
+        return _regroup_by_schema(part for batch in table_batches for part in self._make_changes_of_batch(batch))
 
-    def _changes_of_batch(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """As _changes, for one batch of the table: changes of matched rows, then of rows without a match."""
+    def _make_changes_of_batch(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """As _make_changes, for one batch of the table: changes of matched rows, then of rows without a match."""
+        # target, source: row numbers in the batch and in the source.
         names = [name if name == ROW_ADDRESS else TARGET + name for name in batch.schema.names]
         rows = batch.rename_columns(names)
         if self._allows_idle_matches:
@@ -315,13 +323,13 @@ class _Merge:
         else:
             target, source = self._match_each_row_once(rows)
             if self._of_kind("matched") and len(target):
-                yield from self._apply_clauses("matched", self._pairs(rows, target, source))
+                yield from self._apply_clauses("matched", self._pair_rows(rows, target, source))
         if self._of_kind("not matched by source"):
             is_unmatched = np.ones(rows.num_rows, bool)
             is_unmatched[target] = False
             yield from self._apply_clauses("not matched by source", rows.filter(pa.array(is_unmatched)))
 
-    def _pairs(self, rows: pa.RecordBatch, target: Ndarray, source: Ndarray) -> pa.RecordBatch:
+    def _pair_rows(self, rows: pa.RecordBatch, target: Ndarray, source: Ndarray) -> pa.RecordBatch:
         """The matches as rows with the columns that clauses for matched rows need, and the address of the table's row. target,
         source: for each match, the row number in `rows` and in the source."""
         pairs = paired_rows(rows, target, self._source, source, [*self._paired_columns])
@@ -332,34 +340,41 @@ class _Merge:
 
         Raises UnsupportedOperationError if clauses apply to several matches of a row, unless these only delete it.
         """
-        has_match, changes = np.zeros(rows.num_rows, bool), np.full(rows.num_rows, _UNCHANGED, np.int8)
-        for target, source in self._index.matches(rows):
+        has_match = np.zeros(rows.num_rows, bool)
+        changes = np.full(rows.num_rows, _UNCHANGED, np.int8)  # what has happened to each row so far
+        for target, source in self._source_index.matches(rows):
             self._matched[source], has_match[target] = True, True
             if not self._of_kind("matched"):
                 continue
-            for number, clause, pairs in self._split_by_clause("matched", self._pairs(rows, target, source)):
-                # The column "" has the row numbers in the batch (paired_rows).
-                first = _choose_matches_to_change(changes, pairs.column("").to_numpy(), clause)
-                if len(first):
-                    yield self._apply_clause(number, clause, pairs.take(pa.array(first)))
+            for number, clause, pairs in self._split_by_clause("matched", self._pair_rows(rows, target, source)):
+                # paired_rows puts the row numbers in the batch into the column "".
+                positions = _choose_matches_to_change(changes, pairs.column("").to_numpy(), clause)
+                if len(positions):
+                    yield self._apply_clause(number, clause, pairs.take(pa.array(positions)))
         return np.flatnonzero(has_match)
 
     def _match_each_row_once(self, rows: pa.RecordBatch) -> tuple[Ndarray, Ndarray]:
-        """Each matching row of the batch, once, and one source row that it matches."""
-        first_source = np.full(rows.num_rows, -1, np.int64)
-        for target, source in self._index.matches(rows):
+        """The number of each matching row of the batch, once, and the number of one source row that it matches.
+
+        Raises UnsupportedOperationError if a row has several matches, unless the clauses only insert or delete every match.
+        """
+        # For each row of the batch, the number of a source row that it matches; -1 before a match.
+        matched_source = np.full(rows.num_rows, -1, np.int64)
+        for target, source in self._source_index.matches(rows):
             self._matched[source] = True
-            is_new = first_source[target] < 0
-            # Whether a row has matched in an earlier slice, or several times in this one: `target` is in ascending order.
+            is_new = matched_source[target] < 0
+            # Whether a row has matched in an earlier slice, or several times in this one: then it appears twice in succession,
+            # because `target` is in ascending order.
             is_repeated = not is_new.all() or (np.diff(target) == 0).any()
             if is_repeated and not (only_inserts(self._clauses) or deletes_all_matches(self._clauses)):
                 raise multiple_matches("a row of the target matches more than one row of the source")
-            first_source[target[is_new]] = source[is_new]
-        matching_rows = np.flatnonzero(first_source >= 0)
-        return matching_rows, first_source[matching_rows]
+            # A row that repeats in this slice gets one of its source rows; where repeats are allowed, it does not matter which.
+            matched_source[target[is_new]] = source[is_new]
+        matching_rows = np.flatnonzero(matched_source >= 0)
+        return matching_rows, matched_source[matching_rows]
 
     def _insert_unmatched_rows(self) -> Iterator[pa.RecordBatch]:
-        """The changes that insert source rows without a match: called after the threads have found all matches."""
+        """The changes that insert source rows without a match. Called after the threads have found all matches."""
         unmatched_rows = np.flatnonzero(~self._matched)
         slices = (unmatched_rows[start : start + _SLICE_ROWS] for start in range(0, len(unmatched_rows), _SLICE_ROWS))
         return _regroup_by_schema(
@@ -371,8 +386,8 @@ class _Merge:
         return (self._apply_clause(*applied) for applied in self._split_by_clause(kind, rows))
 
     def _split_by_clause(self, kind: Kind, rows: pa.RecordBatch) -> Iterator[tuple[int, ResolvedClause, pa.RecordBatch]]:
-        """For each clause of the kind to which rows fall: its number, the clause, and the rows for which it is the first clause
-        whose condition is true."""
+        """Give each row to the first clause of the kind whose condition is true for it. Returns the number of each clause that
+        gets rows, the clause, and its rows."""
         for number, clause in self._of_kind(kind):
             matching_rows = rows
             if clause.condition is not None and rows.num_rows:
@@ -384,16 +399,16 @@ class _Merge:
     def _apply_clause(self, number: int, clause: ResolvedClause, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The changes that one clause makes of the rows, in the columns of task_changes.py: the addresses of the old rows, the
         kind of change, the clause's number, and the new rows if the clause makes some. An inserted row has no address: null."""
-        code, count = _CODES[clause.action], rows.num_rows
+        code, count = _CHANGE_CODES[clause.action], rows.num_rows
         if code == INSERTED:
             columns = {FILE: pa.nulls(count, pa.int32()), ROW: pa.nulls(count, pa.int64())}
             if self._dml.row_ids is not None:
                 columns[ROW_ID] = pa.nulls(count, pa.int64())
             columns[CHANGE] = pa.array(np.full(count, INSERTED, np.int8))
         else:
-            columns = address(self._dml, rows, code)
+            columns = address_columns(self._dml, rows, code)
         columns[CLAUSE] = pa.array(np.full(count, number, np.int32))
-        return pa.record_batch(columns if clause.rows is None else {**columns, NEW: clause.rows.of(rows)})
+        return pa.record_batch(columns if clause.rows is None else {**columns, NEW: clause.rows.compute(rows)})
 
 
 def _choose_matches_to_change(changes: Ndarray, rows: Ndarray, clause: ResolvedClause) -> Ndarray:
@@ -403,7 +418,7 @@ def _choose_matches_to_change(changes: Ndarray, rows: Ndarray, clause: ResolvedC
     rows: the row number of each match to which the clause applies. changes: how each row was changed so far; it is updated.
     Raises UnsupportedOperationError as _apply_to_each_match.
     """
-    only_removes = clause.action == "delete" and clause.condition is None
+    only_removes = clause.action == "delete" and clause.condition is None  # may apply to a row several times
     earlier_changes = changes[rows]
     if only_removes:
         is_ambiguous = (earlier_changes == _CHANGED).any()
@@ -414,10 +429,11 @@ def _choose_matches_to_change(changes: Ndarray, rows: Ndarray, clause: ResolvedC
     if not only_removes:
         changes[rows] = _CHANGED
         return np.arange(len(rows))
-    _, first = np.unique(rows, return_index=True)
-    first = first[changes[rows[first]] == _UNCHANGED]
+    _, first_matches = np.unique(rows, return_index=True)
+    # A row that an earlier slice of matches has removed is not removed again.
+    first_matches = first_matches[changes[rows[first_matches]] == _UNCHANGED]
     changes[rows] = _REMOVED
-    return np.sort(first)
+    return np.sort(first_matches)
 
 
 def _without_prefix(condition: Expression) -> Expression:

@@ -3,7 +3,7 @@
 Without Spark, they are also resolved here, against the schemas of the table and the source:
 
 clauses = resolved_clauses(effective_clauses(clauses), target, source, clock)     # raises before any row is read
-clauses[0].condition, clauses[0].rows.of(batch)
+clauses[0].condition, clauses[0].rows.compute(batch)
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Clause(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class SqlClause(Clause[str]):
-    """A WHEN clause whose condition and values are SQL. except_columns: columns of the table that are not taken from the source,
-    in the form that takes all columns."""
+    """A WHEN clause whose condition and values are SQL. except_columns: the columns that a clause without assignments leaves out;
+    it takes all other columns from the source."""
 
     except_columns: tuple[str, ...] = ()
 
@@ -104,10 +104,10 @@ def check_order(clauses: Sequence[AnyClause]) -> None:
 
 
 def effective_clauses(clauses: Sequence[C]) -> tuple[C, ...]:
-    """The clauses without those that change nothing: updates without assignments and condition that are the last of their
+    """Leave out the clauses that change nothing: updates without assignments and without a condition that are the last of their
     kind. The rows of such a clause do not count as changed.
 
-    Raises as check_order. This includes an update of nothing before other clauses of its kind; delta-spark continues with these.
+    Raises as check_order, also for an update of nothing that other clauses of its kind follow; delta-spark then applies these.
     """
     effective: list[C] = []
     # From the last clause on, so that `effective` has the clauses that come later.
@@ -133,7 +133,7 @@ def only_inserts(clauses: Sequence[AnyClause]) -> bool:
 
 
 def deletes_all_matches(clauses: Sequence[AnyClause]) -> bool:
-    """Whether matched rows are only deleted: then the number of matches of a row does not matter."""
+    """Whether every matched row is deleted, by a single clause without a condition: then a row may match several source rows."""
     matched = [clause for _, clause in of_kind(clauses, "matched")]
     return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
 
@@ -145,7 +145,8 @@ def changes_every_match(clauses: Sequence[AnyClause]) -> bool:
 
 
 def recorded_parameters(search_condition: str, clauses: Sequence[AnyClause], conditions: Sequence[str | None]) -> dict[str, Any]:
-    """The parameters of the operation in the table's history. conditions: of the clauses, as SQL."""
+    """The parameters of the operation in the table's history. conditions: the condition of each clause as SQL, None if it has
+    none."""
     parameters: dict[str, Any] = {"predicate": [search_condition], **{name: [] for name in _HISTORY_PARAMETERS.values()}}
     for clause, condition in zip(clauses, conditions, strict=True):
         predicate = {} if condition is None else {"predicate": condition}
@@ -158,8 +159,8 @@ def recorded_parameters(search_condition: str, clauses: Sequence[AnyClause], con
 
 @dataclass(frozen=True, slots=True)
 class ResolvedClause:
-    """A WHEN clause that is ready to be evaluated. condition, rows: over the columns of both sides, each with its side's prefix.
-    rows: the new ones, None for a delete."""
+    """A WHEN clause that is ready to be evaluated. condition: None if it applies to all rows of its kind. rows: how it makes the
+    new rows, None for a delete. Both read the columns of both sides, each with its side's prefix."""
 
     kind: Kind
     action: Action
@@ -174,8 +175,8 @@ class ResolvedClause:
 
 
 def assigned_columns(clauses: Sequence[SqlClause], source: StructType) -> frozenset[str]:
-    """The top-level columns that the clauses assign, in lower case, and possibly other names. If a clause takes all columns of
-    the source, these."""
+    """The top-level columns that the clauses assign, in lower case, and possibly other names. A clause that takes all columns of
+    the source assigns these columns, except its except_columns."""
     names: set[str] = set()
     for clause in clauses:
         excluded = {split_name(name)[-1].lower() for name in clause.except_columns}

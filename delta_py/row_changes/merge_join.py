@@ -49,7 +49,7 @@ _MOST_PAIRS = 1 << 18
 # greatest.
 _MOST_LISTED_KEYS = 1000
 # The operator after the sides of a comparison have been exchanged.
-_EXCHANGED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_EXCHANGED_OPERATORS = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _WHOLE_NUMBERS = frozenset({"byte", "short", "integer", "long", "boolean", "date", "timestamp", "timestamp_ntz"})
 _FLOAT_TYPES = frozenset({"float", "double"})
 _BYTE_TYPES = frozenset({"string", "binary"})
@@ -57,7 +57,7 @@ _BYTE_TYPES = frozenset({"string", "binary"})
 
 @dataclass(frozen=True, slots=True)
 class SideComparison:
-    """A comparison of a value of the table with one of the source: target <op> source. data_type: of both values."""
+    """A comparison of a value of the table with one of the source: target <op> source. data_type: the type of both values."""
 
     op: str
     target: Expression
@@ -113,12 +113,13 @@ class JoinCondition:
         return frozenset(path[0] for part in parts for path in columns_of(part))
 
     def restriction(self, source: pa.RecordBatch) -> Expression | None:
-        """A condition that every row of the table fulfils that matches a source row, over the table's own names; None if nothing
-        is known.
+        """A condition that is true for each row of the table that matches a source row, with the table's names of columns. None
+        if every row may match; FALSE if no row can match.
         """
         matching_source = source.filter(pa.array(_all_true(self.source_parts, source)))
         value_conditions = (part for comparison in self.comparisons for part in _value_conditions(comparison, matching_source))
         parts = [*self.target_parts, *value_conditions]
+        # No source row can match, whatever the table holds.
         if matching_source.num_rows == 0:
             return FALSE
         return transform_columns(conjunction(tuple(parts)), _without_side) if parts else None
@@ -142,7 +143,7 @@ def _side_comparison(part: Expression, rows: StructType) -> SideComparison | Non
     if left == {TARGET} and right == {SOURCE}:
         return SideComparison(part.op, part.left, part.right, type_of(part.left, rows))
     if left == {SOURCE} and right == {TARGET}:
-        return SideComparison(_EXCHANGED[part.op], part.right, part.left, type_of(part.left, rows))
+        return SideComparison(_EXCHANGED_OPERATORS[part.op], part.right, part.left, type_of(part.left, rows))
     return None
 
 
@@ -158,8 +159,8 @@ def _all_true(parts: Sequence[Expression], rows: pa.RecordBatch) -> Ndarray:
 
 
 def _value_conditions(comparison: SideComparison, source: pa.RecordBatch) -> list[Expression]:
-    """Conditions that each row of the table fulfils if it matches a row of the source, by the source's values. Empty if the
-    type or the values allow none.
+    """A condition on the comparison's target that is true for each row of the table that matches a source row, derived from the
+    source's values. A list of one condition, or an empty one if the type or the values allow none.
     """
     kind = comparison.data_type
     is_supported_primitive = isinstance(kind, PrimitiveType) and kind.name in _WHOLE_NUMBERS | _FLOAT_TYPES | {"string"}
@@ -173,17 +174,19 @@ def _value_conditions(comparison: SideComparison, source: pa.RecordBatch) -> lis
         return []
     if bound is None:
         return []
-    return [Or((bound, IsNull(comparison.target))) if comparison.op == "<=>" and len(known_values) < len(values) else bound]
+    matches_null = comparison.op == "<=>" and len(known_values) < len(values)
+    return [Or((bound, IsNull(comparison.target))) if matches_null else bound]
 
 
 def _matching_condition(comparison: SideComparison, known_values: pa.Array) -> Expression | None:
-    """The condition that the target's value must fulfil to match any known value of the source; None if all values may."""
+    """The condition that the target's value must fulfil to match any of the source's values that are not null; None if any value
+    of the target may match."""
     if not len(known_values):
         return FALSE
     kind = comparison.data_type
     if kind in (PrimitiveType("float"), PrimitiveType("double")):
         if pc.any(pc.is_nan(known_values)).as_py():
-            return None  # NaN is greater than all other values
+            return None  # NaN is greater than all other values, so min and max are no bounds
         known_values = pc.add(known_values, pa.scalar(0.0, known_values.type))  # makes -0.0 0.0: they are equal
     elif comparison.op in ("=", "<=>"):
         distinct = known_values.unique()
@@ -200,8 +203,8 @@ def _matching_condition(comparison: SideComparison, known_values: pa.Array) -> E
 
 
 class _KeyNumbers:
-    """Numbers from 0 on for the distinct values of a key in the source, and the same numbers for equal values of the table; -1
-    for other values. nulls_match: null has a number too (<=>).
+    """Numbers the values of a key: the distinct values in the source get numbers from 0 on, and equal values of the table get the
+    same numbers; all other values get -1. nulls_match: null has a number too, because the key is compared by <=>.
     """
 
     def __init__(self, values: pa.Array, kind: DataType, *, nulls_match: bool) -> None:
@@ -209,16 +212,16 @@ class _KeyNumbers:
         self._is_float = isinstance(kind, PrimitiveType) and kind.name in _FLOAT_TYPES
         self._nulls_match = nulls_match
         known_values = values.drop_null()
-        self._known: Any = np.unique(self._bits(known_values)) if self._is_plain else known_values.unique()
-        # One more than the distinct values: the last number is that of null.
-        self.count = len(self._known) + 1
+        self._distinct_values: Any = np.unique(self._bits(known_values)) if self._is_plain else known_values.unique()
+        # How many numbers there are: one for each distinct value, and the last one for null.
+        self.count = len(self._distinct_values) + 1
 
-    def of(self, values: pa.Array) -> Ndarray:
+    def number_values(self, values: pa.Array) -> Ndarray:
         """The number of each key; -1 for keys that match none."""
         if self._is_plain:
-            numbers = _sorted_positions(self._known, self._bits(values))
+            numbers = _sorted_positions(self._distinct_values, self._bits(values))
         else:
-            places = pc.fill_null(pc.index_in(values, value_set=self._known), -1)
+            places = pc.fill_null(pc.index_in(values, value_set=self._distinct_values), -1)
             numbers = places.to_numpy(zero_copy_only=False).astype(np.int64)
         if values.null_count:
             numbers[values.is_null().to_numpy(zero_copy_only=False)] = self.count - 1 if self._nulls_match else -1
@@ -229,8 +232,8 @@ class _KeyNumbers:
         if self._is_float:
             doubles = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
             doubles[np.isnan(doubles)] = np.nan
-            of_doubles: Ndarray = doubles.view(np.int64)
-            return of_doubles
+            double_bits: Ndarray = doubles.view(np.int64)
+            return double_bits
         if pa.types.is_date32(values.type):
             values = values.cast(pa.int32())
         bits: Ndarray = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
@@ -252,8 +255,8 @@ def _sorted_positions(ordered: Ndarray, values: Ndarray) -> Ndarray:
 
 
 class _RowNumbers:
-    """One number per row for all of its keys; -1 for a row that cannot match. Without keys all rows have the number 0.
-    source_numbers: those of the source rows.
+    """Gives each row one number for all of its keys: rows match only if they have the same number; -1 is the number of a row that
+    cannot match. Without keys all rows have the number 0. source_numbers: the numbers of the source rows.
 
     The numbers of the keys are combined one key after another. After each key, the combined numbers of the source are replaced
     by their positions in `distinct`, so that they stay below the number of rows.
@@ -267,7 +270,7 @@ class _RowNumbers:
         for key in keys:
             values = evaluate(key.source, source)
             numbers = _KeyNumbers(values, key.data_type, nulls_match=key.op == "<=>")
-            combined = _combined_numbers(self.source_numbers, numbers.of(values), numbers.count)
+            combined = _combined_numbers(self.source_numbers, numbers.number_values(values), numbers.count)
             distinct = np.unique(combined[combined >= 0])
             self._numbers.append(numbers)
             self._distinct.append(distinct)
@@ -277,7 +280,7 @@ class _RowNumbers:
         """The number of each of the table's rows; -1 for a row that matches no source row."""
         row_numbers: Ndarray = np.zeros(rows.num_rows, np.int64)
         for key, numbers, distinct in zip(self._keys, self._numbers, self._distinct, strict=True):
-            key_numbers = numbers.of(evaluate(key.target, rows))
+            key_numbers = numbers.number_values(evaluate(key.target, rows))
             row_numbers = _sorted_positions(distinct, _combined_numbers(row_numbers, key_numbers, numbers.count))
         return row_numbers
 
@@ -291,7 +294,7 @@ def _combined_numbers(first: Ndarray, second: Ndarray, count: int) -> Ndarray:
 
 
 class SourceIndex:
-    """The source rows, indexed by the numbers of their keys. Threads may share it."""
+    """The source rows, indexed by the numbers of their keys, to find those that match rows of the table. Threads may share it."""
 
     def __init__(self, source: pa.RecordBatch, condition: JoinCondition) -> None:
         """source: the source rows, whose columns have their prefix."""
@@ -305,10 +308,12 @@ class SourceIndex:
         self._counts = np.bincount(numbers[numbers >= 0], minlength=1)
         self._starts = np.cumsum(self._counts) - self._counts
         column_names = {path[0] for part in condition.other_parts for path in columns_of(part)}
-        self._needed = sorted(column_names)
+        self._paired_columns = sorted(column_names)
 
     def matches(self, rows: pa.RecordBatch) -> Iterator[tuple[Ndarray, Ndarray]]:
-        """Row numbers of the batch, and of the source rows that they match, in the order of the batch."""
+        """Pair the rows of a batch of the table with the source rows that they match. Returns slices of the pairs, in the order
+        of the batch: the row numbers in the batch, and the row numbers in the source.
+        """
         candidate_rows = np.flatnonzero(_all_true(self._condition.target_parts, rows))
         numbers = self._rows.number_target_rows(_take_rows(rows, candidate_rows))
         candidate_rows, numbers = candidate_rows[numbers >= 0], numbers[numbers >= 0]
@@ -323,18 +328,20 @@ class SourceIndex:
             yield self._filter_pairs(rows, candidate_rows[row_of_pair], source)
 
     def _filter_pairs(self, rows: pa.RecordBatch, target: Ndarray, source: Ndarray) -> tuple[Ndarray, Ndarray]:
-        """The pairs of rows for which the parts of the condition that are no keys are true too."""
+        """The pairs of rows for which the parts of the condition that are not keys are true too. target, source: the row numbers
+        of the pairs in the batch and in the source."""
         other_parts = self._condition.other_parts
         if not other_parts:
             return target, source
-        is_match = _all_true(other_parts, paired_rows(rows, target, self._source, source, self._needed))
+        is_match = _all_true(other_parts, paired_rows(rows, target, self._source, source, self._paired_columns))
         return target[is_match], source[is_match]
 
 
 def paired_rows(
     rows: pa.RecordBatch, target: Ndarray, source_rows: pa.RecordBatch, source: Ndarray, names: Sequence[str]
 ) -> pa.RecordBatch:
-    """Pairs of rows as one batch. target, source: row numbers. names: the columns of the result."""
+    """Pairs of rows as one batch. target, source: the row numbers of each pair in `rows` and in `source_rows`. names: the columns
+    of the result, with their side's prefix; the result also has a column "" with the row numbers in `rows`."""
     places = {TARGET: pa.array(target), SOURCE: pa.array(source)}
     columns = {"": places[TARGET]}  # without any column a batch would not know its row count
     for name in names:

@@ -17,7 +17,7 @@ def merge_metrics(
     rows_by_clause: Mapping[int, int],
 ) -> dict[str, int]:
     """The metrics of a MERGE. clauses: the kind and action of each. source_read_ms: the time to read the source. commit_metrics:
-    those that Dml.commit counts. rows_by_clause: row count of each clause, by its number in `clauses`."""
+    the metrics that Dml.commit counts. rows_by_clause: the row count of each clause, by its position in `clauses`."""
     inserted = sum(rows_by_clause.get(number, 0) for number, (kind, _) in enumerate(clauses) if kind == "not matched")
     # Rows of the table without a match in the source, by what happened to them.
     unmatched_counts = {"delete": 0, "update": 0}
@@ -42,7 +42,7 @@ def merge_metrics(
     }
 
 
-# The names of metrics that a MERGE takes over from Dml.commit, and their names there.
+# The metrics that a MERGE takes over from Dml.commit: their names for a MERGE, and their names in Dml.commit.
 _COMMIT_NAMES = {
     "numTargetFilesAdded": "numAddedFiles",
     "numTargetBytesAdded": "numAddedBytes",

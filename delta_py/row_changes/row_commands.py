@@ -20,7 +20,7 @@ from delta_py.errors import InvalidOptionError
 from delta_py.expressions.tree import columns_of
 from delta_py.row_changes.assigned_rows import convert_constants, resolve_assignments, updated_rows
 from delta_py.row_changes.dml import Dml
-from delta_py.row_changes.row_jobs import address, change_rows, target_rows
+from delta_py.row_changes.row_jobs import address_columns, change_rows, plan_target_scan
 from delta_py.row_changes.sql_scope import Scope, Side
 from delta_py.row_rules.row_constraints import Clock
 from delta_py.storage.store import ObjectStore
@@ -37,13 +37,14 @@ def delete(store: ObjectStore, predicate: str | None = None, *, time_zone: str =
     dml = Dml.begin(store, "DELETE", time_zone=time_zone)
     condition = None if predicate is None else _scope(dml, "DELETE").predicate(predicate)
     dml.transaction.only_deleted_rows_matter()
-    dml.candidates(condition)
-    partial_files = dml.take_whole_files(condition)
+    dml.find_candidates(condition)  # the next line splits them
+    partial_files = dml.split_off_whole_files(condition)
 
     def mark_deleted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return (pa.record_batch(address(dml, batch, DELETED)) for batch in batches)
+        return (pa.record_batch(address_columns(dml, batch, DELETED)) for batch in batches)
 
-    scan = target_rows(dml, partial_files, (), condition) if len(partial_files) else None
+    # No column is needed in addition to the positions of the rows.
+    scan = plan_target_scan(dml, partial_files, columns=(), predicate=condition) if len(partial_files) else None
     return change_rows(dml, scan, mark_deleted, _history_parameters(predicate))
 
 
@@ -73,17 +74,17 @@ def update(
         values = resolve_assignments(scope, target, updates or {}, "UPDATE")
     rows = updated_rows(target, values)
     dml.transaction.only_deleted_rows_matter()
-    # Without assignments no row changes, and no file is read.
-    candidates = dml.candidates(condition) if updates or new_values else None
+    # An empty mapping assigns nothing: no row changes, and no file is read.
+    candidates = dml.find_candidates(condition) if updates or new_values else None
 
     def make_updates(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return (pa.record_batch({**address(dml, batch, UPDATED), NEW: rows.of(batch)}) for batch in batches)
+        return (pa.record_batch({**address_columns(dml, batch, UPDATED), NEW: rows.compute(batch)}) for batch in batches)
 
     if not candidates:
         return change_rows(dml, None, make_updates, _history_parameters(predicate))
     needed_columns = rows.columns | {path[0] for path in (columns_of(condition) if condition is not None else ())}
     columns = [f for f in dml.snapshot.schema.fields if f.name in needed_columns]
-    return change_rows(dml, target_rows(dml, candidates, columns, condition), make_updates, _history_parameters(predicate))
+    return change_rows(dml, plan_target_scan(dml, candidates, columns, condition), make_updates, _history_parameters(predicate))
 
 
 def _scope(dml: Dml, where: str) -> Scope:

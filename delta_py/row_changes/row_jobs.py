@@ -1,7 +1,7 @@
 """DELETE, UPDATE and MERGE in threads of this process: threads read rows, write changed rows and remove old ones, then one
 commit.
 
-    scan = target_rows(dml, candidates, columns)
+    scan = plan_target_scan(dml, candidates, columns)
     metrics = change_rows(dml, scan, make_changes, parameters)      # make_changes: the scan's batches -> those of task_changes.py
 
 Each thread reads a share of the files, batch by batch. If anything fails before the commit, the written files are deleted.
@@ -36,17 +36,19 @@ _OPEN_COST_BYTES = 1024 * 1024
 Batches: TypeAlias = Iterable[pa.RecordBatch]
 
 
-def target_rows(dml: Dml, candidates: Candidates, columns: Sequence[StructField], predicate: Expression | None = None) -> Scan:
-    """The scan of the files' rows with their positions (ROW_ADDRESS). predicate: the scan returns only rows for which it is
-    true."""
+def plan_target_scan(
+    dml: Dml, candidates: Candidates, columns: Sequence[StructField], predicate: Expression | None = None
+) -> Scan:
+    """The scan of the candidates' rows. columns: the columns to read; each row's position (ROW_ADDRESS) is always read.
+    predicate: the scan returns only rows for which it is true."""
     requested_schema = StructType((*columns, row_address_column().logical))
     options = ScanOptions(row_address=True, drop_rows=predicate is not None, timezone=dml.state.time_zone)
     return plan_listed_files(dml.config, dml.state.store, candidates.files.to_batches(), requested_schema, predicate, options)
 
 
-def address(dml: Dml, rows: pa.RecordBatch, change: int) -> dict[str, pa.Array]:
-    """The columns of task_changes.py that tell the positions of rows of the scan, and how they change. change: DELETED or
-    UPDATED, for all of the rows."""
+def address_columns(dml: Dml, rows: pa.RecordBatch, change: int) -> dict[str, pa.Array]:
+    """The columns FILE, ROW, ROW_ID and CHANGE of task_changes.py, which tell the positions of the scan's rows and how they
+    change. ROW_ID only if the table tracks rows. change: DELETED or UPDATED, for all of the rows."""
     addresses = rows.column(ROW_ADDRESS)
     columns = {FILE: addresses.field("file_number"), ROW: addresses.field("row_index")}
     if dml.row_ids is not None:
@@ -66,9 +68,9 @@ def change_rows(
     """Carry out the change and return its metrics.
 
     scan: None when no row has to be read. make_changes: makes changed rows, in the columns of task_changes.py, of the scan's
-    batches. make_inserts: makes the rows to insert; called after all rows of the scan are read. parameters: of the operation in
-    the table's history. name_metrics: as in Dml.commit. Raises what these functions raise, and conflicts as Transaction.commit;
-    nothing is changed then.
+    batches. make_inserts: makes the rows to insert; called after all rows of the scan are read. parameters: those of the
+    operation in the table's history. name_metrics: as in Dml.commit. Raises what these functions raise, and conflicts as
+    Transaction.commit; nothing is changed then.
     """
     start = time.monotonic()
     try:
@@ -112,12 +114,12 @@ def _changed_rows(
 
 
 def _remove_old_rows(dml: Dml, changes: Sequence[TaskChanges]) -> RemovedRows:
-    """Remove the old rows from their files, in threads."""
+    """Remove the old versions of changed rows, and the deleted rows, from their files, in threads."""
     files, rewrite = dml.touched_files(changes), dml.rewrite
     threads = _THREADS
     if not rewrite.use_deletion_vectors:  # each thread writes its own files
         threads = min(_THREADS, 1 + sum(touched.file.size_bytes for touched in files) // _SHARE_BYTES)
-    # Threads would cost more than the few small vectors of a light change.
-    groups = [files] if files and dml.is_light(files) else dml.groups(files, threads)
+    # If only a few small vectors are written, threads would cost more than the work itself.
+    groups = [files] if files and dml.is_light(files) else dml.group_for_tasks(files, threads)
     steps = [partial(remove_rows, group, rewrite, task=task) for task, group in enumerate(groups)]
     return RemovedRows.of_all(in_threads(steps, _THREADS, _THREAD_NAME))

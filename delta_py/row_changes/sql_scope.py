@@ -27,8 +27,8 @@ TARGET, SOURCE = "t.", "s."
 
 @dataclass(frozen=True)
 class Side:
-    """The table or the source of a command. alias: the qualifier of its names in SQL, as in `t.id`. prefix: of the names of its
-    columns in rows that hold columns of both sides; empty if there is one side."""
+    """The table or the source of a command. alias: the qualifier of its names in SQL, as in `t.id`. prefix: what the names of its
+    columns begin with in rows that hold columns of both sides; empty if there is one side."""
 
     schema: StructType
     alias: str | None = None
@@ -40,7 +40,8 @@ class Side:
         return StructType(tuple(replace(f, name=self.prefix + f.name) for f in self.schema.fields))
 
     def without_alias(self, path: Path) -> Path | None:
-        """The path of a column without the alias; None if the path does not begin with the alias."""
+        """The path of one of this side's columns without the alias; None if the path does not begin with the alias, or if the
+        side has no such column."""
         if self.alias is None or len(path) < 2 or path[0].lower() != self.alias.lower():
             return None
         return path[1:] if _has_path(self.schema, path[1:]) else None
@@ -59,7 +60,8 @@ def _has_path(schema: StructType, path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Scope:
-    """The sides whose columns may be named. where: the name of the SQL text in errors."""
+    """What the names in SQL text of a command may mean. sides: the table, and a MERGE's source, if their columns may be named.
+    clock: the time that functions such as current_timestamp return. where: how errors call the SQL text."""
 
     sides: tuple[Side, ...]
     clock: Clock
@@ -85,7 +87,7 @@ class Scope:
         return self._parse(sql, condition=True)
 
     def expression(self, sql: str) -> Expression:
-        """As predicate, for an expression of any type."""
+        """The expression over the columns of `rows`, of any type. Raises as predicate."""
         return self._parse(sql, condition=False)
 
     def _parse(self, sql: str, *, condition: bool) -> Expression:
@@ -112,6 +114,7 @@ class Scope:
         return Column((side.prefix + fields[0].name, *(f.name for f in fields[1:])))
 
     def _unresolved(self, path: Path) -> SchemaMismatchError:
+        """The error for a name that is a column of no side."""
         name, known_names = ".".join(path), ", ".join(self._all_names())
         return SchemaMismatchError(
             f"Cannot resolve {name} in {self.where} given columns {known_names}. Nothing was changed. Correct the name or "
@@ -124,6 +127,7 @@ class Scope:
         )
 
     def _ambiguous(self, path: Path) -> ExpressionError:
+        """The error for a name without an alias that both sides have."""
         name = ".".join(path)
         aliases = " or ".join(f"{side.alias}.{name}" for side in self.sides)
         return ExpressionError(
@@ -134,4 +138,5 @@ class Scope:
         )
 
     def _all_names(self) -> list[str]:
+        """The names of all columns, with the aliases of their sides, for messages."""
         return [name if side.alias is None else f"{side.alias}.{name}" for side in self.sides for name in side.schema.names]

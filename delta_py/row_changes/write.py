@@ -18,7 +18,7 @@ import pyarrow as pa
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.arrow_data import arrow_stream
 from delta_py.definition.catalog_entry import enter_in_catalog
-from delta_py.definition.overwrite import Overwrites, replace_metrics, replaced_files
+from delta_py.definition.overwrite import Overwrites, remove_replaced_rows, replace_metrics
 from delta_py.definition.request import StreamBatch, WriteRequest
 from delta_py.errors import DeltaError, InvalidOptionError, StorageError, TableNotFoundError
 from delta_py.object_stores.open_store import PathLike, coordination_of, open_or_stage
@@ -84,7 +84,7 @@ def write_delta(
     InvalidOptionError, UnsupportedOperationError; DeltaConcurrentModificationException and CommitOutcomeUnknownError as
     Transaction.commit. After an error no files remain, unless the outcome is unknown.
     """
-    rules = NO_RULES
+    rules = NO_RULES  # what a catalog demands of a new table
     if store is None:
         store, rules = open_or_stage(path, StorageOptions.of(storage_options or {}))
     reader = arrow_stream(data)
@@ -134,12 +134,12 @@ def _single_condition(replace_where: str | None, predicate: str | None) -> str |
 
 
 def write_rows(store: ObjectStore, reader: pa.RecordBatchReader, request: WriteRequest) -> int:
-    """As write_delta. reader: from arrow_stream."""
+    """Write the rows in one commit; returns the version, and raises, as write_delta. reader: the rows, from arrow_stream."""
     request.check()
     snapshot, begin = _load_newest(store), time.monotonic()
     plan = plan_on_snapshot(store, snapshot, from_arrow_schema(reader.schema), request)
     if isinstance(plan, NothingToDo):
-        enter_in_catalog(store)
+        enter_in_catalog(store)  # the table may exist without an entry in its catalog
         return plan.version
     Conformer(plan.state, reader.schema)  # a schema that does not fit is an error even when there are no rows
     written = write_files(plan.state, reader)
@@ -182,9 +182,10 @@ def commit_write(
     """Commit the files that the tasks of a planned write have written; returns the version, or the version that was read if
     nothing changes. Raises as Transaction.commit.
 
-    batch: of the stream that writes. If the table has already recorded it, nothing changes and its files are deleted.
-    snapshot: the planned one, if it was loaded just now and in this process; else it is loaded again.
-    Raises as enter_in_catalog if the table is complete and its name could not be entered.
+    parts: the results of the tasks. batch: the batch of a streaming query that this write commits. If the table has already
+    recorded it, nothing changes and its files are deleted. snapshot: the version on which the write was planned, if it was loaded
+    just now and in this process; None: it is loaded again.
+    Raises as enter_in_catalog if the commit succeeded and the table's name could not be entered.
     """
     version = _commit_files(store, plan, parts, batch, snapshot)
     enter_in_catalog(store)
@@ -198,7 +199,7 @@ def _commit_files(
     batch: StreamBatch | None,
     snapshot: Snapshot | None,
 ) -> int:
-    """As commit_write, without the table's entry in a catalog."""
+    """As commit_write, but do not enter the table in a catalog."""
     written = WrittenFiles.of_all(parts)
     request = plan.request
     try:
@@ -208,7 +209,7 @@ def _commit_files(
             transaction.set_transaction(app_id, txn_version)
         removed_rows = RemovedRows()
         if not transaction.is_recorded:
-            removed_rows = replaced_files(transaction, plan.overwrites, plan.state, written)
+            removed_rows = remove_replaced_rows(transaction, plan.overwrites, plan.state, written)
     except (DeltaError, OSError) as error:
         delete_files(store, written.new_paths)
         if isinstance(error, DeltaError):

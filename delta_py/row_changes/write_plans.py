@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.create import TableDefinition, check_empty, create_parameters, define_table
 from delta_py.definition.evolve import DefinitionChanges, changed_definition
-from delta_py.definition.overwrite import Overwrites, needs_change_files, overwritten_by
+from delta_py.definition.overwrite import Overwrites, choose_overwritten_rows, needs_change_files
 from delta_py.definition.replace import OPERATIONS, Replacement, table_not_found
 from delta_py.definition.request import WriteRequest
 from delta_py.errors import SchemaMismatchError, TableAlreadyExistsError
@@ -30,8 +30,7 @@ from delta_py.row_rules.evolution import without_foreign_metadata
 from delta_py.row_rules.geospatial import check_same_shapes
 from delta_py.row_rules.hidden_rule_columns import HiddenColumns
 from delta_py.row_rules.write_state import WriteState, write_state
-from delta_py.snapshot import Snapshot
-from delta_py.snapshot import replaced as replaced_table_error
+from delta_py.snapshot import Snapshot, replaced_table_error
 from delta_py.statistics.stats_columns import with_added_paths
 from delta_py.storage.store import ObjectStore
 from delta_py.types.column_rules import DEFAULT, GENERATION
@@ -42,7 +41,7 @@ from delta_py.types.schema import Path, StructField, StructType, map_fields, to_
 @dataclass(frozen=True, slots=True)
 class NothingToDo:
     """No plan is needed: the mode is ignore and the table exists, or the table has recorded the request's transaction. version:
-    the newest one.
+    the table's newest version.
     """
 
     version: int
@@ -60,7 +59,7 @@ class CreatePlan:
     definition: TableDefinition
 
     def begin(self, store: ObjectStore, snapshot: Snapshot | None) -> Transaction:
-        """A transaction that gives the table its definition. snapshot: has no effect, because no version precedes the commit."""
+        """A transaction that gives the table its definition. snapshot: always None, because the table does not exist yet."""
         transaction = Transaction(None, store=store, isolation=self.request.isolation)
         transaction.set_protocol(self.definition.protocol).set_metadata(self.definition.metadata)
         for domain in self.definition.domains:
@@ -77,7 +76,7 @@ class CreatePlan:
 
 @dataclass(frozen=True, slots=True)
 class ReplacePlan:
-    """The commit gives an existing table a new definition, and replaces all of its rows. table_id: of the existing table."""
+    """The commit gives an existing table a new definition, and replaces all of its rows. table_id: the existing table's id."""
 
     overwrites: ClassVar[Overwrites] = Overwrites.TABLE
     changes_definition: ClassVar[bool] = True
@@ -88,7 +87,8 @@ class ReplacePlan:
     table_id: str
 
     def begin(self, store: ObjectStore, snapshot: Snapshot | None) -> Transaction:
-        """As Replacement.begin. snapshot: the planned one; if it is None, it is loaded again. Raises as ChangePlan.begin."""
+        """As Replacement.begin. snapshot: the version on which the write was planned; if it is None, it is loaded again. Raises
+        as ChangePlan.begin."""
         return self.replacement.begin(snapshot or _load_planned_version(store, self.state, self.table_id), self.request.isolation)
 
     @property
@@ -99,8 +99,8 @@ class ReplacePlan:
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
-    """The commit adds rows to an existing table. changes: of its definition, for example new columns. overwrites: the rows that
-    the write replaces. table_id: of the table.
+    """The commit adds rows to an existing table. changes: how it changes the table's definition, for example new columns.
+    overwrites: which rows the write replaces. table_id: the table's id, to detect that another table has taken its place.
     """
 
     request: WriteRequest
@@ -114,8 +114,9 @@ class ChangePlan:
         return not self.changes.is_empty
 
     def begin(self, store: ObjectStore, snapshot: Snapshot | None) -> Transaction:
-        """A transaction with the changes of the definition. snapshot: the planned one; if it is None, it is loaded again. Raises
-        SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) if the version now belongs to another table.
+        """A transaction with the changes of the definition. snapshot: the version on which the write was planned; if it is None,
+        it is loaded again. Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) if the version now belongs to another
+        table.
         """
         snapshot = snapshot or _load_planned_version(store, self.state, self.table_id)
         transaction = Transaction(snapshot, isolation=self.request.isolation)
@@ -129,11 +130,11 @@ class ChangePlan:
 
 
 WritePlan: TypeAlias = CreatePlan | ReplacePlan | ChangePlan
-"""A planned write. Small and picklable. state: for the tasks."""
+"""A planned write. Small and picklable. request: the caller's. state: the tasks write files by it."""
 
 
 def _history_of_as_select(request: WriteRequest, definition: TableDefinition) -> tuple[str, Mapping[str, Any]]:
-    """The operation and its parameters in the history, for a write that CREATE or REPLACE TABLE ... AS SELECT makes."""
+    """The operation and its parameters in the history, for CREATE or REPLACE TABLE ... AS SELECT."""
     assert request.as_select is not None, "other writes never replace a definition"
     return f"{OPERATIONS[request.as_select]} AS SELECT", create_parameters(definition)
 
@@ -209,6 +210,7 @@ def _is_recorded(snapshot: Snapshot, request: WriteRequest) -> bool:
 
 def _plan_create(store: ObjectStore, data_schema: StructType, request: WriteRequest) -> CreatePlan:
     """The plan of a write that creates the table."""
+    # A caller may name the columns of the new table; otherwise it gets those of the rows.
     definition = _definition(request.columns or data_schema, request)
     state = write_state(definition.config, store, read_version=-1)
     return CreatePlan(request, _with_request_options(state, request, definition.domains), definition)
@@ -222,7 +224,7 @@ def _plan_replacement(snapshot: Snapshot, data_schema: StructType, request: Writ
 
 
 def _definition(data_schema: StructType, request: WriteRequest) -> TableDefinition:
-    """The definition of a new or replaced table that the request describes."""
+    """The definition that the request describes, for a table that the write creates or replaces."""
     return define_table(
         data_schema,
         partition_by=request.partition_by or (),
@@ -235,8 +237,8 @@ def _definition(data_schema: StructType, request: WriteRequest) -> TableDefiniti
 
 
 def _with_request_options(state: WriteState, request: WriteRequest, domains: Iterable[DomainMetadata]) -> WriteState:
-    """The state with the request's options in place of the table's settings. domains: of the table's clustering; its columns get
-    statistics, wherever they stand in the schema.
+    """The state with the request's options in place of the table's settings. domains: metadata domains of the table, which may
+    name clustering columns; these get statistics, wherever they stand in the schema.
     """
     clustering = [path for domain in domains if not domain.removed for path in clustering_leaves(state.schema, domain)]
     return replace(
@@ -251,7 +253,8 @@ def _with_request_options(state: WriteState, request: WriteRequest, domains: Ite
 
 
 def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteRequest) -> ChangePlan:
-    """As plan_on_snapshot, for a write that does not replace the definition of an existing table."""
+    """The plan of a write to an existing table that keeps its definition, or only changes a part of it, such as adding columns.
+    Raises as plan_on_snapshot."""
     if not data_schema.fields:
         raise SchemaMismatchError(
             "The data has no columns. Its rows would be all null, and an overwrite would only delete. Nothing was written.",
@@ -272,7 +275,7 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     check_same_shapes(data_schema, state.schema)
     # Raises for data that does not fit, before any task starts.
     Conformer(state, to_arrow_schema(data_schema))
-    overwrites = overwritten_by(config, request)
+    overwrites = choose_overwritten_rows(config, request)
     insert_changes = overwrites is Overwrites.MATCHING_ROWS and needs_change_files(config, request)
     state = replace(
         state,
@@ -324,8 +327,8 @@ def _check_partitioning(state: WriteState, partition_by: Sequence[str] | None) -
 def _check_clustering(
     snapshot: Snapshot, config: TableConfig, domain: DomainMetadata | None, cluster_by: Sequence[str] | None
 ) -> None:
-    """Raise SchemaMismatchError unless cluster_by is None, or names the clustering columns in their order. config, domain: of the
-    table after the write."""
+    """Raise SchemaMismatchError unless cluster_by is None, or names the clustering columns in their order. config, domain: the
+    table's configuration and its clustering domain after the write."""
     if cluster_by is None:
         return
     paths = logical_clustering_paths(config.schema, domain)
@@ -342,7 +345,8 @@ def _check_clustering(
 
 
 def _spellings(paths: Sequence[Path]) -> tuple[list[str], ...]:
-    """The names of columns in lower case: dotted, and with backticks if a name contains a dot."""
+    """The two texts by which a user may name the columns, in lower case: the parts of each path joined by dots, and the same with
+    backticks around a part that contains a dot."""
     return [".".join(path).lower() for path in paths], [joined_name(path).lower() for path in paths]
 
 

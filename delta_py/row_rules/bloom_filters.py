@@ -28,9 +28,12 @@ _TYPES_WITHOUT_FILTER = ("boolean", "variant", "void")
 
 
 def bloom_filters(config: TableConfig) -> dict[str, dict[str, int | float]]:
-    """Physical columns, dotted, with pyarrow's options of their filters. A column that the table does not have is ignored: it may
-    have been dropped. Raises UnsupportedOperationError if pyarrow is too old, or for a column whose type has no filters;
-    InvalidOptionError for invalid values."""
+    """The Bloom filters that the table's properties ask for: by physical column (its path joined by dots), pyarrow's options of
+    the filter. A property for a column that the table does not have is ignored: the column may have been dropped.
+
+    Raises UnsupportedOperationError if pyarrow is too old, or for a column whose type has no filters; InvalidOptionError for
+    invalid values.
+    """
     properties = config.metadata.configuration
     options_by_column: dict[str, dict[str, int | float]] = {}
     for name, value in properties.items():
@@ -42,6 +45,7 @@ def bloom_filters(config: TableConfig) -> dict[str, dict[str, int | float]]:
         except SchemaMismatchError:
             continue
         path = tuple(f.name for f in fields)
+        # The values of partition columns are in the log, and data files usually lack these columns.
         if path[0] not in config.partition_columns:
             _check_type_has_filters(column, fields[-1].data_type)
             physical = physical_path(config.schema, path, config.column_mapping_mode)

@@ -43,7 +43,7 @@ from delta_py.types.schema import BINARY, STRING, StructField, StructType, to_ar
 
 @dataclass(frozen=True, slots=True)
 class ConformedBatch:
-    """Rows that may be written. Only Conformer.conform and `unchanged` make it.
+    """Rows that may be written. Only Conformer.conform and `as_conformed` make it.
 
     batch: schema exactly `to_arrow_schema(state.schema)`, logical names.
     """
@@ -51,7 +51,7 @@ class ConformedBatch:
     batch: pa.RecordBatch
 
 
-def unchanged(batch: pa.RecordBatch) -> ConformedBatch:
+def as_conformed(batch: pa.RecordBatch) -> ConformedBatch:
     """Rows that were read from the same table, with its schema, and are written back unchanged."""
     return ConformedBatch(batch)
 
@@ -61,11 +61,11 @@ def unchanged(batch: pa.RecordBatch) -> ConformedBatch:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Where a column's values come from: the data's column at `place`, converted if `convert` is not None; the default; or null,
-    if the data lacks the column and it has no default.
+    """Where the values of a column of the table come from: the data's column at position `place`, converted if `convert` is not
+    None; or the default, if the data lacks the column (place is None); or null, if there is no default either.
 
-    lengths: of its texts, None if no length is declared. empty_is_null: for a partition column that a rule may name: an empty
-    text in it is read back as null, so the rules must see null.
+    lengths: the declared lengths of CHAR and VARCHAR in the column's type, None if there are none. empty_is_null: empty texts
+    become null; set for partition columns if there are rules, because an empty text in such a column is read back as null.
     """
 
     field: StructField
@@ -83,7 +83,7 @@ class _Column:
         return values
 
     def _source_values(self, batch: pa.RecordBatch) -> pa.Array:
-        """The values as the write fills them, in which an empty text is not null yet."""
+        """As `values`, before empty texts become null."""
         if self.place is not None:
             values = batch.column(self.place)
             return values if self.convert is None else self.convert(values)
@@ -103,7 +103,7 @@ class Conformer:
     """
 
     def __init__(self, state: WriteState, data_schema: pa.Schema, identities: IdentityValues | None = None) -> None:
-        """identities: assigns the numbers of identity columns; None when no rows follow."""
+        """identities: assigns the numbers of identity columns; None if the object only checks the schema and converts no rows."""
         schema, clock = state.schema, Clock(state.write_micros, state.time_zone)
         self._arrow_schema = to_arrow_schema(schema)
         hidden_columns = HiddenColumns(state.rule_nonce, tuple(data_schema.names))
@@ -173,7 +173,7 @@ class Conformer:
 
 def _gets_identity_numbers(column: _Column, *, keeps: bool) -> bool:
     """Whether the write assigns a number for each null in the column: it is an identity column, and the data lacks it, or
-    contains rows of the table with their numbers. keeps: the WriteState's keeps_identities.
+    contains rows of the table with their numbers. keeps: as WriteState.keeps_identities.
 
     Raises InvariantViolationError (DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED) if the data contains its own numbers for
     a column that does not allow it. Protocol: Identity Columns.
@@ -210,13 +210,15 @@ def _column_source(f: StructField, place: int | None, data_schema: pa.Schema, cl
 
 
 def _with_empty_text_as_null(column: _Column, state: WriteState) -> _Column:
-    """The column with the values that readers will see: an empty text in a partition column is stored, and so read, as null."""
+    """The column, in which empty texts become null if it is a partition column: such a column stores an empty text as null, so
+    the rules must see null."""
     is_text = column.field.data_type in (STRING, BINARY)
     return replace(column, empty_is_null=is_text and column.field.name in state.partition_columns)
 
 
 def _row_rules(state: WriteState, columns: tuple[_Column, ...]) -> Iterator[RowRule]:
-    """The rules that each row must satisfy: the rule of a generated column only if its values come from the data."""
+    """The rules that each row must satisfy. A generated column is only checked if its values come from the data; otherwise the
+    write computes them."""
     for column in columns:
         if column.place is not None and GENERATION in column.field.metadata:
             yield generation_rule(column.field)

@@ -23,11 +23,11 @@ def rules_naming(table: TableConfig, path: Path) -> tuple[RowRule, ...]:
     that contains it. A rule that cannot be parsed may name any column."""
     generated = (generation_rule(f) for f in table.schema.fields if GENERATION in f.metadata)
     rules = (*table_rules(table), *generated)
-    return tuple(rule for rule in rules if any(_meet(path, rule_path) for rule_path in _columns_named(rule.sql, table.schema)))
+    return tuple(rule for rule in rules if any(_overlap(path, rule_path) for rule_path in _columns_named(rule.sql, table.schema)))
 
 
 def _columns_named(sql: str, schema: StructType) -> Iterable[Path]:
-    """The columns that a rule names; all columns if its SQL cannot be read."""
+    """The paths of the columns and fields that a rule names; all columns of the schema if its SQL cannot be read."""
     try:
         return columns_of(parse_expression(sql, schema))
     except DeltaError:
@@ -39,6 +39,6 @@ def _columns_named(sql: str, schema: StructType) -> Iterable[Path]:
             return [(name,) for name in schema.names]
 
 
-def _meet(path: Path, other_path: Path) -> bool:
+def _overlap(path: Path, other_path: Path) -> bool:
     """Whether the paths are equal, or one of them begins with the other, ignoring case."""
     return all(a.lower() == b.lower() for a, b in zip(path, other_path, strict=False))

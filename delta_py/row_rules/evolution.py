@@ -36,7 +36,8 @@ from delta_py.types.schema import (
     type_name,
 )
 
-# Rules and internal metadata of the table that the data was read from; they do not apply to another table.
+# The beginnings of metadata keys that hold rules or internal facts of the table that the data was read from. They do not apply to
+# another table.
 FOREIGN_METADATA = ("delta.", DEFAULT, EXISTS_DEFAULT)
 STORED_AS_INT32 = (BYTE, SHORT, INTEGER)
 _WIDENING_FEATURE = "typeWidening"
@@ -57,22 +58,22 @@ def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: b
     and DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH for a new type of a column that a rule of the table names.
     Protocol: Type Change Metadata; Writer Requirements for Type Widening.
     """
-    # With mode "name" any character is accepted: changed_schema checks the characters of names.
+    # With mode "name" any character is accepted: metadata_with_schema checks the characters of names.
     check_new_schema(data, "name", table.schema)
-    # With `casts`, a column that is narrower than the data keeps its type, and the data is cast to it.
+    # stores_alike gives a column the data's wider integer type. With `casts` the column keeps its type, and the data is cast.
     stores_alike = not casts and _FEATURES_THAT_RECORD_CHANGES.isdisjoint(table.features)
     merge = SchemaMerge(widen and _may_widen(table), _follows_iceberg(table), casts=casts, stores_alike=stores_alike)
-    merged = merge.struct(table.schema, data, ())
+    merged = merge.merge_structs(table.schema, data, ())
     _check_rules_allow(table, merge.retyped)
     return merged
 
 
 def takes_type(table: TableConfig, present: DataType, data_type: DataType) -> bool:
-    """Whether merged_schema with `widen` gives a column of the table the data's wider type."""
+    """Whether merged_schema with `widen` gives a column of the table the data's wider type. present: the column's type."""
     return _may_widen(table) and is_widening(present, data_type, like_iceberg=_follows_iceberg(table))
 
 
-def keeps_type(field: StructField) -> bool:
+def has_fixed_type(field: StructField) -> bool:
     """Whether a column's rule fixes its type: it is a generated or an identity column."""
     return GENERATION in field.metadata or identity_columns.START in field.metadata
 
@@ -113,12 +114,12 @@ def replaced_schema(table: TableConfig, data: StructType, *, keeps_not_null: boo
     fields have none yet.
     """
     mode = table.column_mapping_mode
-    check_new_schema(data, column_mapping_mode="name")  # changed_schema checks the characters of names
+    check_new_schema(data, column_mapping_mode="name")  # metadata_with_schema checks the characters of names
     if keeps_not_null:
-        fresh = map_fields(data, without_foreign_metadata)
+        new_schema = map_fields(data, without_foreign_metadata)
     else:
-        fresh = StructType(tuple(_new_field(f) for f in data.fields))
-    return fresh if mode == "none" else _with_known_ids(fresh, table.schema)
+        new_schema = StructType(tuple(_new_field(f) for f in data.fields))
+    return new_schema if mode == "none" else _with_known_ids(new_schema, table.schema)
 
 
 # ---------------------------------------------------------------- new fields
@@ -148,10 +149,10 @@ def _nullable(data_type: DataType) -> DataType:
     return data_type
 
 
-def _with_known_ids(fresh: StructType, table_schema: StructType) -> StructType:
-    """The fresh fields; those with the name and type of a field of the table get its id and physical name."""
+def _with_known_ids(new_schema: StructType, table_schema: StructType) -> StructType:
+    """The new schema, in which fields with the name and type of a field of the table get that field's id and physical name."""
     fields = []
-    for f in fresh.fields:
+    for f in new_schema.fields:
         table_field = table_schema.find(f.name)
         data_type, metadata = f.data_type, dict(f.metadata)
         if table_field is not None:
@@ -162,16 +163,16 @@ def _with_known_ids(fresh: StructType, table_schema: StructType) -> StructType:
     return StructType(tuple(fields))
 
 
-def _with_known_inner_ids(fresh: DataType, table_type: DataType) -> DataType:
-    """The fresh type, whose structs have the ids and physical names of the table's fields, as in _with_known_ids."""
-    match fresh, table_type:
+def _with_known_inner_ids(new_type: DataType, table_type: DataType) -> DataType:
+    """The new type, whose structs have the ids and physical names of the table's fields, as in _with_known_ids."""
+    match new_type, table_type:
         case StructType(), StructType():
-            return _with_known_ids(fresh, table_type)
+            return _with_known_ids(new_type, table_type)
         case ArrayType(element, nulls), ArrayType(known_element, _):
             return ArrayType(_with_known_inner_ids(element, known_element), nulls)
         case MapType(key, value, nulls), MapType(known_key, known_value, _):
             return MapType(_with_known_inner_ids(key, known_key), _with_known_inner_ids(value, known_value), nulls)
-    return fresh
+    return new_type
 
 
 def _comparable_type(data_type: DataType) -> DataType:
@@ -191,13 +192,13 @@ def _comparable_type(data_type: DataType) -> DataType:
 
 @dataclasses.dataclass(slots=True)
 class SchemaMerge:
-    """One pass over a table's schema and the data's.
+    """Merges the data's schema into a table's schema, in one pass.
 
-    widens: a column takes a wider type of the data, and its metadata records the change. like_iceberg: it takes only a type to
-    which Iceberg can widen too. casts: as in merged_schema.
-    stores_alike: for types that files store in the same way, the wider one is used; False if the table has the type widening
-    feature, because then each change must be recorded.
-    retyped: columns, or parts of them, that get another type: path, the table's type so far, the new type.
+    widens: a column takes a wider type of the data, and its metadata records the change. like_iceberg: a column takes only a type
+    to which Iceberg can widen too. casts: as in merged_schema.
+    stores_alike: of two integer types that files store in the same way, the wider one is used, without a record; False if the
+    table has the type widening feature, because then each change must be recorded.
+    retyped: the columns, or parts of them, that get another type so far: path, the table's type, the new type.
     """
 
     widens: bool
@@ -206,22 +207,22 @@ class SchemaMerge:
     stores_alike: bool = False
     retyped: list[tuple[Path, DataType, DataType]] = dataclasses.field(default_factory=list)
 
-    def struct(self, table: StructType, data: StructType, path: Path) -> StructType:
-        """The table's fields, merged with those of the data, and then the data's other fields. path: of the struct; () for the
-        whole schema."""
+    def merge_structs(self, table: StructType, data: StructType, path: Path) -> StructType:
+        """The table's fields, merged with those of the data, and then the data's other fields. path: the path of the struct; ()
+        for the whole schema."""
         data_fields = {f.name.lower(): f for f in data.fields}
-        table_fields = tuple(self._field(f, data_fields.get(f.name.lower()), (*path, f.name)) for f in table.fields)
+        table_fields = tuple(self._merge_fields(f, data_fields.get(f.name.lower()), (*path, f.name)) for f in table.fields)
         table_names = {f.name.lower() for f in table.fields}
         return StructType((*table_fields, *(_new_field(f) for f in data.fields if f.name.lower() not in table_names)))
 
-    def _field(self, table: StructField, data: StructField | None, path: Path) -> StructField:
+    def _merge_fields(self, table: StructField, data: StructField | None, path: Path) -> StructField:
         """The merged field, whose metadata records the type changes inside it."""
         if data is None:
             return table
         previous_count = len(self.retyped)  # the entries after these are about this field
-        # The copy appends to the same list `retyped`.
-        merge = dataclasses.replace(self, widens=False, stores_alike=False) if keeps_type(table) else self
-        data_type = merge._type(table.data_type, data.data_type, path)
+        # A rule fixes the type of a generated or identity column, so it is not widened. The copy shares the list `retyped`.
+        merge = dataclasses.replace(self, widens=False, stores_alike=False) if has_fixed_type(table) else self
+        data_type = merge._merge_types(table.data_type, data.data_type, path)
         # Only type widening records changes. A void column has no values in files, so its new type is not a change for readers.
         changes = [
             type_change(old, new, where[len(path) :])
@@ -235,20 +236,21 @@ class SchemaMerge:
             metadata = {**metadata, TYPE_CHANGES: [*recorded_changes, *new_changes]}
         return StructField(table.name, data_type, table.nullable, metadata)
 
-    def _type(self, table: DataType, data: DataType, path: Path) -> DataType:
+    def _merge_types(self, table: DataType, data: DataType, path: Path) -> DataType:
         """The merged type of a column, or of a part of it, at `path`."""
         match table, data:
             case StructType(), StructType():
-                return self.struct(table, data, path)
+                return self.merge_structs(table, data, path)
             case ArrayType(element, nulls), ArrayType(data_element, _):
-                return ArrayType(self._type(element, data_element, (*path, "element")), nulls)
+                return ArrayType(self._merge_types(element, data_element, (*path, "element")), nulls)
             case MapType(key, value, nulls), MapType(data_key, data_value, _):
-                merged_key = self._type(key, data_key, (*path, "key"))
-                return MapType(merged_key, self._type(value, data_value, (*path, "value")), nulls)
-        return table if data in (table, VOID) else self.merge_plain(table, data, path)
+                merged_key = self._merge_types(key, data_key, (*path, "key"))
+                return MapType(merged_key, self._merge_types(value, data_value, (*path, "value")), nulls)
+        return table if data in (table, VOID) else self.merge_plain_types(table, data, path)
 
-    def merge_plain(self, table: DataType, data: DataType, path: Path) -> DataType:
-        """The common type of two types that differ and are not both structs, arrays or maps. Raises SchemaMismatchError."""
+    def merge_plain_types(self, table: DataType, data: DataType, path: Path) -> DataType:
+        """The common type of two types that differ and are not both structs, arrays or maps. Raises SchemaMismatchError if there
+        is none."""
         is_alike = self.stores_alike and table in STORED_AS_INT32 and data in STORED_AS_INT32
         if table == VOID or ((self.widens or is_alike) and is_widening(table, data, like_iceberg=self.like_iceberg)):
             self.retyped.append((path, table, data))
@@ -274,8 +276,9 @@ def _follows_iceberg(table: TableConfig) -> bool:
 
 
 def _is_nearest_field(data_type: DataType, inside: Path) -> bool:
-    """Whether there is no struct between the field and the changed part of its type: then the change is recorded at this
-    field. data_type: of the field. inside: the path from the field to the part."""
+    """Whether no struct lies between the field and the changed part of its type: then the change is recorded at this field, and
+    otherwise at a field of that struct. data_type: the field's type. inside: the path from the field to the changed part, such as
+    ("element",)."""
     for step in inside:
         if isinstance(data_type, StructType):
             return False

@@ -60,7 +60,8 @@ class _Wkb(pa.ExtensionType):  # type: ignore[misc]
 
 
 def parquet_type(kind: GeospatialType) -> pa.ExtensionType:
-    """The Arrow type with which pyarrow marks a column correctly, if can_mark."""
+    """The Arrow type with which pyarrow writes the column under Parquet's type GEOMETRY or GEOGRAPHY. Only for a type for which
+    can_mark is true."""
     metadata: dict[str, str] = {} if kind.crs == DEFAULT_CRS else {"crs": kind.crs}
     if kind.algorithm is not None:
         metadata["edges"] = kind.algorithm
@@ -69,7 +70,8 @@ def parquet_type(kind: GeospatialType) -> pa.ExtensionType:
 
 @lru_cache(maxsize=256)
 def can_mark(kind: GeospatialType) -> bool:
-    """Whether this pyarrow writes the logical type of the column, with its CRS and algorithm."""
+    """Whether this pyarrow writes Parquet's type GEOMETRY or GEOGRAPHY with the column's CRS and algorithm. Tries it with an
+    empty file in memory."""
     if kind.crs == ANY_CRS:
         return False
     field, sink = pa.field("shape", parquet_type(kind)), pa.BufferOutputStream()
@@ -112,7 +114,7 @@ def check_shape_columns(schema: StructType) -> None:
 def check_same_shapes(data: DataType, table: DataType, name: str = "") -> None:
     """Check that shapes in the data have the types of the table's columns. Raises SchemaMismatchError
     (DELTA_FAILED_TO_MERGE_FIELDS) for shapes in the data, at any depth, whose table column has another type or CRS. The casts
-    check other types. name: of the column, for messages."""
+    check other types. name: the column's name, for messages."""
     match data, table:
         case StructType(fields), StructType():
             for f in fields:
@@ -138,8 +140,8 @@ def check_same_shapes(data: DataType, table: DataType, name: str = "") -> None:
 
 
 def shape_converter(source: pa.DataType, kind: GeospatialType, name: str) -> Converter | None:
-    """Return a function that converts values of the data to the column's WKB; None for data of another type. name: of the column,
-    for messages.
+    """Return a function that converts values of the data to the column's WKB; None for data of another type. name: the column's
+    name, for messages.
 
     Data is WKB (binary), which is assumed to have the column's CRS, or Spark's struct of SRID and WKB.
     The returned function raises SchemaMismatchError (DELTA_CAST_OVERFLOW_IN_TABLE_WRITE) for bytes that are not WKB and for
@@ -201,7 +203,7 @@ def _check_wkb(wkb: pa.Array, kind: GeospatialType, name: str) -> pa.Array:
 
 
 def _does_not_fit(name: str, kind: GeospatialType, why: str) -> SchemaMismatchError:
-    """The error for a value that the column cannot hold. name: of the column. why: a sentence about the value."""
+    """The error for a value that the column cannot hold. name: the column's name. why: a sentence about the value."""
     return SchemaMismatchError(
         f"Column {name} of the table is {kind.text}, and the data has a value that it cannot hold. {why} Nothing was written. "
         "Write ISO WKB of points, lines, polygons or collections of them, in the column's CRS.",

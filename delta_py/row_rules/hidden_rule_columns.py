@@ -55,9 +55,10 @@ _DIGEST_CHARACTERS = 32
 
 @dataclass(frozen=True, slots=True)
 class RuleColumn:
-    """One rule as Spark may compute it. condition: checked SQL, true for rows that satisfy the rule. value: for a generated
-    column, checked SQL of its value. inputs: the table's columns that the condition names. paths: the columns or fields of them
-    that the condition names. digest: of the rule and its inputs, a part of the hidden column's name."""
+    """A rule, and the hidden column in which Spark computes it. condition: SQL that Spark evaluates, true for rows that satisfy
+    the rule. value: for a generated column, SQL of its value; None for other rules. inputs: the table's columns that the
+    condition names. paths: the columns, or fields of them, that the condition names. digest: a hash of the rule and its inputs,
+    which is part of the hidden column's name."""
 
     rule: RowRule
     condition: str
@@ -67,7 +68,7 @@ class RuleColumn:
     digest: str
 
     def name(self, nonce: str) -> str:
-        """The hidden column's name. nonce: of the write."""
+        """The hidden column's name. nonce: the random text of the write."""
         return f"{PREFIX}{nonce}_{self.digest}"
 
 
@@ -75,7 +76,8 @@ class RuleColumn:
 class RulesForSpark:
     """What Spark must compute for a save. defaults: columns that the data lacks, and whose defaults Spark computes. columns: the
     rules that Spark computes. inputs: the table's columns that these rules name. Some inputs are missing in the data: those of
-    `generated` get the value of their generation expression, those of `absent` are null. partition_columns: of the table."""
+    `generated` get the value of their generation expression, those of `absent` are null. partition_columns: the table's partition
+    columns."""
 
     defaults: tuple[StructField, ...]
     columns: tuple[RuleColumn, ...]
@@ -96,20 +98,21 @@ def rules_for_spark(config: TableConfig, data_columns: Iterable[str], time_zone:
     # Only whether pydelta can evaluate an expression matters here, so any time will do.
     clock = Clock(0, time_zone)
     missing_defaults = (f for f in schema.fields if DEFAULT in f.metadata and f.name.lower() not in data_names)
-    defaults = tuple(f for f in missing_defaults if not _has_value(f, clock))
+    defaults = tuple(f for f in missing_defaults if not _can_compute_default(f, clock))
     data_names |= {f.name.lower() for f in defaults}
     generated = {f.name: generation_rule(f) for f in schema.fields if GENERATION in f.metadata}
     try:
         check_rule_lengths(config)
         all_rules = (*generated.values(), *table_rules(config))
-        unevaluated_rules = [rule for rule in all_rules if not _is_evaluated(rule, schema, clock)]
+        unevaluated_rules = [rule for rule in all_rules if not _is_handled_by_pydelta(rule, schema, clock)]
         columns = {rule: rule_column(rule, schema, partitions) for rule in unevaluated_rules}
-        for column in [*columns.values()]:  # generated columns that a rule needs, even if pydelta could compute them
+        # Spark evaluates the rules before pydelta computes generated columns. So it must compute those that a rule names, too.
+        for column in [*columns.values()]:
             for f in column.inputs:
                 if f.name in generated and f.name.lower() not in data_names:
                     rule = generated[f.name]
                     columns.setdefault(rule, rule_column(rule, schema, partitions))
-    except DeltaError:  # the Conformer's error names the rule
+    except DeltaError:  # Spark cannot help; the Conformer will refuse the write with an error that names the rule
         return None
     # The columns that Spark needs for the rules, and those of them that the data lacks.
     inputs = {f.name: f for column in columns.values() for f in column.inputs}
@@ -122,7 +125,7 @@ def rules_for_spark(config: TableConfig, data_columns: Iterable[str], time_zone:
     return RulesForSpark(defaults, tuple(columns.values()), tuple(inputs.values()), generated_inputs, absent, partitions)
 
 
-def _has_value(column: StructField, clock: Clock) -> bool:
+def _can_compute_default(column: StructField, clock: Clock) -> bool:
     """Whether pydelta can compute the column's default."""
     try:
         default_value(column, clock)
@@ -131,9 +134,9 @@ def _has_value(column: StructField, clock: Clock) -> bool:
     return True
 
 
-def _is_evaluated(rule: RowRule, schema: StructType, clock: Clock) -> bool:
-    """Whether pydelta handles the rule itself. This includes rules that it refuses because their texts are so long that Spark
-    should not compute them either."""
+def _is_handled_by_pydelta(rule: RowRule, schema: StructType, clock: Clock) -> bool:
+    """Whether pydelta handles the rule itself: it can evaluate the rule, or it refuses the rule because texts would grow so much
+    that Spark should not compute it either."""
     try:
         RowCheck(rule, schema, clock)
     except DeltaError as error:
@@ -142,7 +145,8 @@ def _is_evaluated(rule: RowRule, schema: StructType, clock: Clock) -> bool:
 
 
 def rule_column(rule: RowRule, schema: StructType, partition_columns: Sequence[str]) -> RuleColumn:
-    """The rule as Spark computes it. Raises DeltaError for a rule that Spark may not compute."""
+    """The rule, and the hidden column in which Spark computes it. schema: the table's. Raises DeltaError for a rule that Spark
+    may not compute."""
     from delta_py.expressions.sql_text.spark_rules import checked_sql, spark_type_name  # imports sqlglot
 
     checked = checked_sql(rule.sql, schema)
@@ -164,6 +168,7 @@ def rule_column(rule: RowRule, schema: StructType, partition_columns: Sequence[s
 
 
 def _check_needs_no_generated(rule: RowRule, columns: Iterable[Path], schema: StructType) -> None:
+    """Raise ExpressionError if the generation expression names another generated column, which Delta does not allow."""
     if names_generated(columns, schema):
         raise not_supported(f"The generation expression on column {rule.name}, which needs a generated column,")
 
@@ -173,8 +178,8 @@ def _check_needs_no_generated(rule: RowRule, columns: Iterable[Path], schema: St
 
 @dataclass(frozen=True)
 class HiddenColumns:
-    """The columns of the data with the results of rules. nonce: None if the save passed none; then there are no such columns.
-    names: of all columns of the data."""
+    """Finds the hidden columns of the data, which hold the results of rules. nonce: the write's random text, which is part of
+    their names; None if there are no hidden columns. names: the names of all columns of the data."""
 
     nonce: str | None
     names: tuple[str, ...]
@@ -184,7 +189,7 @@ class HiddenColumns:
         return self.nonce is not None and name.startswith(f"{PREFIX}{self.nonce}_")
 
     def find(self, rule: RowRule, schema: StructType, partition_columns: Sequence[str]) -> HiddenCheck | None:
-        """How the data provides the rule's results; None if it does not, and pydelta must evaluate the rule itself."""
+        """The check of the rule by a hidden column; None if the data has no such column, and pydelta must evaluate the rule."""
         if self.nonce is None or rule.kind == "replace_where":
             return None
         try:
@@ -204,14 +209,15 @@ class HiddenColumns:
 
 @dataclass(frozen=True, slots=True)
 class HiddenCheck:
-    """A rule with its results: booleans in the data's column at `place`. As with RowCheck, false and null break the rule."""
+    """A rule whose results Spark has computed: booleans in the data's column at position `place`. As with RowCheck, false and
+    null break the rule."""
 
     column: RuleColumn
     place: int
 
     def check(self, conformed: pa.RecordBatch, batch: pa.RecordBatch) -> None:
-        """Check the rule's results. batch: of the data, whose rows are those of `conformed`. Raises InvariantViolationError as
-        RowCheck."""
+        """Check the rule's results. conformed: the rows as they are written, for the error. batch: the same rows of the data,
+        with the hidden column. Raises InvariantViolationError as RowCheck."""
         answers = batch.column(self.place)
         assert pa.types.is_boolean(answers.type), f"the answers to the rule {self.column.rule.name} are {answers.type}"
         if answers.true_count < len(answers):

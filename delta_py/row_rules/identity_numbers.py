@@ -55,7 +55,8 @@ class IdentityValues:
 
     def take(self, name: str, row_count: int) -> pa.Array:
         """`row_count` numbers of 64 bits. Raises InvariantViolationError (ARITHMETIC_OVERFLOW) if there are no more numbers."""
-        column, stride = self._columns[name], 1 if self._tasks is None else self._tasks
+        column = self._columns[name]
+        stride = 1 if self._tasks is None else self._tasks  # between successive positions of this task
         arrays, missing_count = [np.empty(0, np.int64)], row_count
         while missing_count:
             # first, length: the unused part of the current run, or the next run.
@@ -77,13 +78,14 @@ class IdentityValues:
         task's blocks, whose positions are adjacent.
         """
         if self._tasks is not None:
-            return iter([(self._task, 2**63)])  # numbers of 64 bits end earlier than this run
+            return iter([(self._task, 2**63)])  # endless: numbers of 64 bits end earlier than this run
         return _blocks(self._task)
 
 
 def _blocks(task: int) -> Iterator[tuple[int, int]]:
     """The blocks of a task (first position, number of positions). Block k is on diagonal task + k, after the blocks with a
     smaller k; it has 2**k positions, up to a limit."""
+    # The position where the diagonal begins: the diagonals before it have the first block of one task, of two tasks, and so on.
     diagonal_start = sum(_position_count(diagonal + 1) for diagonal in range(task))
     for k in count():
         yield diagonal_start + _position_count(k), _block_size(k)

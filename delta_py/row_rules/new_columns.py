@@ -62,6 +62,7 @@ def check_default(column: StructField) -> None:
     Raises InvalidOptionError: INVALID_DEFAULT_VALUE.NOT_CONSTANT, .SUBQUERY_EXPRESSION, .NON_DETERMINISTIC, .DATA_TYPE,
     .UNRESOLVED_EXPRESSION, or EXCEED_LIMIT_LENGTH.
     """
+    # CHAR and VARCHAR columns are checked as texts of any length here, and _check_length checks the length.
     column = with_char_as_string(StructType((column,))).fields[0]
     sql = str(column.metadata[DEFAULT])
     try:
@@ -110,8 +111,8 @@ def _is_non_deterministic(unknown_function: str) -> bool:
 
 
 def _can_hold(target: DataType, expression: Expression, source: DataType) -> bool:
-    """Whether the value fits into the target type, although not all values of its own type do. Here true is not 1, and nested
-    types are not cast. source: the type of the expression, which names no columns."""
+    """Whether the expression's value can be cast to the target type, although not all values of its own type can. Booleans and
+    nested values are only accepted by columns of their own type. source: the type of the expression, which names no columns."""
     if any(data_type == BOOLEAN or isinstance(data_type, StructType | ArrayType | MapType) for data_type in (source, target)):
         return False
     try:

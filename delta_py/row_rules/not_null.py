@@ -13,7 +13,7 @@ from delta_py.types.schema import ArrayType, DataType, MapType, StructType
 
 
 def check_not_null(array: pa.Array, data_type: DataType, nullable: bool, name: str) -> None:
-    """Raise InvariantViolationError for a forbidden null. name: of the column, or the dotted path of a part of it.
+    """Raise InvariantViolationError for a forbidden null. name: the column's name, or the dotted path of a part of the column.
 
     The fields of a null struct are null, as in delta-spark: a null struct breaks the rule of a field that is NOT NULL. Nothing
     inside a null element of a list or map is checked."""
@@ -43,7 +43,7 @@ def check_not_null(array: pa.Array, data_type: DataType, nullable: bool, name: s
 
 
 def _without_allowed_nulls(elements: pa.Array, contains_null: bool) -> pa.Array:
-    """The elements without nulls, if nulls are allowed; otherwise all, so that the caller reports a null."""
+    """The elements to check: if nulls are allowed, the others; if not, all, so that check_not_null reports a null."""
     return elements.drop_null() if contains_null and elements.null_count else elements
 
 

@@ -41,17 +41,17 @@ def plain_batches(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     if schema.equals(batch.schema):
         yield batch
         return
-    layout = _Layout()
+    converter = _PlainConverter()
     for start in range(0, batch.num_rows, _MOST_ROWS):
         rows = batch.slice(start, _MOST_ROWS)
-        for piece in _pieces(rows, layout):
-            columns = [layout.plain(column) for column in piece.columns]
+        for piece in _pieces(rows, converter):
+            columns = [converter.to_plain(column) for column in piece.columns]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def with_near_values(array: pa.Array) -> pa.Array:
-    """The array, copied if it is a slice whose texts end after 2 GiB of a larger array's bytes. Arrow refuses to cast such a
-    slice to 32-bit offsets, however short its texts are."""
+def with_small_offsets(array: pa.Array) -> pa.Array:
+    """The same values with offsets that fit into 32 bits: the array is copied if it is a slice whose texts end after the first
+    2 GiB of a larger array's bytes. Arrow refuses to cast such a slice to 32-bit offsets, however short its texts are."""
     if (pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)) and len(array):
         end = np.frombuffer(array.buffers()[1], np.int64)[array.offset + len(array)]
         if end > _INT32_MAX:
@@ -59,12 +59,12 @@ def with_near_values(array: pa.Array) -> pa.Array:
     return array
 
 
-def _pieces(batch: pa.RecordBatch, layout: _Layout) -> Iterator[pa.RecordBatch]:
+def _pieces(batch: pa.RecordBatch, converter: _PlainConverter) -> Iterator[pa.RecordBatch]:
     """The rows of the batch in slices of about _MOST_BYTES in the plain layout, each of at least one row."""
     all_row_bytes = np.zeros(batch.num_rows, np.int64)
     for column, name in zip(batch.columns, batch.schema.names, strict=True):
         if not _is_plain(column.type):
-            row_bytes = layout.row_bytes(column)
+            row_bytes = converter.row_bytes(column)
             _check_rows_fit(row_bytes, name)
             all_row_bytes += row_bytes
     # For each row: the bytes of the batch up to the end of the row.
@@ -90,8 +90,9 @@ def _check_rows_fit(row_bytes: Ndarray, name: str) -> None:
 
 
 @dataclass(slots=True)
-class _Layout:
-    """Converts the values of one batch. Its dictionaries are converted once, however many pieces the batch is divided into.
+class _PlainConverter:
+    """Converts the values of one batch to the plain layout. Each dictionary is converted once, however many pieces the batch is
+    divided into.
 
     _values: converted dictionaries. _dictionary_row_bytes: for each dictionary, the size of each of its values in bytes.
     """
@@ -101,18 +102,18 @@ class _Layout:
 
     # ------------------------------------------------------------ values
 
-    def plain(self, array: pa.Array) -> pa.Array:
+    def to_plain(self, array: pa.Array) -> pa.Array:
         """The same values in the type plain_type(array.type)."""
         kind, types = array.type, pa.types
         if _is_plain(kind):
             return array
         if isinstance(kind, pa.BaseExtensionType):
-            return self.plain(array.storage)
+            return self.to_plain(array.storage)
         if types.is_dictionary(kind):
-            return self.plain(self._dictionary_values(array.dictionary).take(array.indices))
+            return self.to_plain(self._dictionary_values(array.dictionary).take(array.indices))
         if types.is_run_end_encoded(kind):
             values, runs = _covered_runs(array)
-            return self.plain(self._takeable(values).take(pa.array(runs)))
+            return self.to_plain(self._takeable(values).take(pa.array(runs)))
         if types.is_map(kind):
             starts, sizes = _spans(array)
             keys, items = self._elements(array.keys, starts, sizes), self._elements(array.items, starts, sizes)
@@ -122,23 +123,23 @@ class _Layout:
             values = self._elements(array.values, starts, sizes)
             return pa.ListArray.from_arrays(_offsets(sizes), values, type=plain_type(kind), mask=_null_mask(array))
         if types.is_struct(kind):
-            children = [self.plain(array.field(number)) for number in range(kind.num_fields)]
+            children = [self.to_plain(array.field(number)) for number in range(kind.num_fields)]
             return pa.StructArray.from_arrays(children, fields=list(plain_type(kind)), mask=_null_mask(array))
-        return with_near_values(array).cast(plain_type(kind))
+        return with_small_offsets(array).cast(plain_type(kind))
 
     def _elements(self, values: pa.Array, starts: Ndarray, sizes: Ndarray) -> pa.Array:
         """The values of lists one after another, in the plain layout, without those that belong to no list. starts, sizes: as
         from _spans."""
         starts, sizes = starts[sizes > 0], sizes[sizes > 0]
         if not len(sizes):
-            return self.plain(values.slice(0, 0))
+            return self.to_plain(values.slice(0, 0))
         values, starts = _covered_part(values, starts, sizes)
         # If each list begins where the one before it ends, the values need not be copied.
         if (starts[1:] == (starts + sizes)[:-1]).all():
-            return self.plain(values)
+            return self.to_plain(values)
         # The position of each element in its list, from 0 on.
         positions_in_list = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return self.plain(self._takeable(values).take(pa.array(np.repeat(starts, sizes) + positions_in_list)))
+        return self.to_plain(self._takeable(values).take(pa.array(np.repeat(starts, sizes) + positions_in_list)))
 
     def _takeable(self, values: pa.Array) -> pa.Array:
         """The values in a type that Arrow's `take` supports. Texts get 64-bit offsets, because together they may have any
@@ -150,7 +151,7 @@ class _Layout:
             return values.cast(pa.large_string())
         if types.is_binary_view(kind):
             return values.cast(pa.large_binary())
-        return self.plain(values) if types.is_nested(kind) or types.is_run_end_encoded(kind) else values
+        return self.to_plain(values) if types.is_nested(kind) or types.is_run_end_encoded(kind) else values
 
     def _dictionary_values(self, dictionary: pa.Array) -> pa.Array:
         """The values of a dictionary in a type that Arrow's `take` supports, converted once."""
@@ -259,6 +260,7 @@ def _null_mask(array: pa.Array) -> pa.Array | None:
 
 
 def _is_text(kind: pa.DataType) -> bool:
+    """Whether values of the type are texts or bytes of any length, in any layout."""
     types = pa.types
     return bool(
         types.is_string(kind)

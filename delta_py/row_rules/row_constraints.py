@@ -52,8 +52,8 @@ Kind: TypeAlias = Literal["check", "invariant", "generated", "replace_where"]
 
 @dataclass(frozen=True, slots=True)
 class RowRule:
-    """A condition that every row must satisfy. name: of the constraint, or of the column with the invariant or the generation
-    expression; sql: the condition, for a generated column the expression of its value."""
+    """A condition that every row must satisfy. name: the constraint's name, or the column that has the invariant or the
+    generation expression; empty for replaceWhere. sql: the condition; for a generated column, the expression of its value."""
 
     kind: Kind
     name: str
@@ -62,14 +62,14 @@ class RowRule:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The values of `current_timestamp()` and similar functions in one write. micros: since 1970 in UTC; time_zone: of the
-    session."""
+    """The time that `current_timestamp()` and similar functions return in one write. micros: microseconds since 1970 in UTC.
+    time_zone: the session's."""
 
     micros: int
     time_zone: str = "UTC"
 
     def set(self, expression: Expression) -> Expression:
-        """The expression with these values instead of the clock's functions."""
+        """Replace current_timestamp() and similar functions in the expression by this clock's values."""
         now = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=self.micros)
         return replace_clock_functions(expression, now, self.time_zone)
 
@@ -120,7 +120,7 @@ def _invariant(path: Path, text: Any) -> RowRule:
 
 
 def marked_fields(schema: StructType, mark: str) -> Iterator[tuple[Path, Any]]:
-    """Paths of the fields whose metadata has a key, and its value; only structs are searched."""
+    """The fields whose metadata has the key `mark`: their paths, and the key's value. Only structs are searched."""
     for f in schema.fields:
         if mark in f.metadata:
             yield (f.name,), f.metadata[mark]
@@ -135,7 +135,8 @@ class RowCheck:
     """One rule, ready to check batches whose schema is `to_arrow_schema(schema)`."""
 
     def __init__(self, rule: RowRule, schema: StructType, clock: Clock) -> None:
-        """Raises UnsupportedTableFeatureError for a rule of the table that cannot be evaluated exactly, and ExpressionError or
+        """schema: the columns of the batches to check. clock: the time that current_timestamp() and similar functions return.
+        Raises UnsupportedTableFeatureError for a rule of the table that cannot be evaluated exactly, and ExpressionError or
         SchemaMismatchError for such a condition of replaceWhere."""
         self.rule = rule
         try:
@@ -163,8 +164,8 @@ class RowCheck:
 def violation(
     rule: RowRule, sql: str, columns: Sequence[Path], batch: pa.RecordBatch, answers: pa.BooleanArray
 ) -> InvariantViolationError:
-    """The error if some of the rows break a rule. sql: the condition; columns: those that it names, whose values the message
-    shows; answers: the result of the condition for each row.
+    """The error for a batch in which at least one row breaks a rule. sql: the condition. columns: the columns that it names; the
+    message shows their values. answers: the result of the condition for each row.
     """
     is_broken = pc.invert(answers.fill_null(False))
     first_row, count = is_broken.index(True).as_py(), is_broken.true_count
@@ -223,8 +224,8 @@ def _describe(rule: RowRule) -> str:
 
 
 def _condition(rule: RowRule, schema: StructType, clock: Clock) -> Expression:
-    """The condition that rows must fulfil. A generated column must equal its expression, where null equals null. clock: gives
-    the functions of the clock their values."""
+    """The condition that rows must fulfil. A generated column must equal its expression, where null equals null. clock: the time
+    that current_timestamp() and similar functions return."""
     if rule.kind != "generated":
         parsed = clock.set(parse_predicate(rule.sql, schema, session_timezone=clock.time_zone))
         return resolve_condition(parsed, schema).expression
@@ -372,7 +373,7 @@ def check_lengths(array: pa.Array, types: CharTypes, name: str, *, counts_blanks
 
 
 def _check_length(array: pa.Array, declared: CharType, name: str) -> None:
-    """As check_lengths, for texts with one declared type."""
+    """Check the lengths of texts that all have the declared type. Raises as check_lengths. name: the column's, for messages."""
     too_long = pc.fill_null(pc.greater(pc.utf8_length(array), declared.length), False)
     count = too_long.true_count
     if count == 0:

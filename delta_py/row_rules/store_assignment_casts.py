@@ -33,7 +33,7 @@ from delta_py.parquet.values.buffers import fixed_values
 from delta_py.parquet.values.conform_values import CannotRead, floor_nanoseconds
 from delta_py.parquet.values.variant import variant_converter
 from delta_py.row_rules.geospatial import extension_crs, shape_converter
-from delta_py.row_rules.plain_layout import with_near_values
+from delta_py.row_rules.plain_layout import with_small_offsets
 from delta_py.types.column_rules import DEFAULT
 from delta_py.types.nested_arrays import Converter, struct_children, with_elements, with_entries
 from delta_py.types.schema import (
@@ -60,7 +60,7 @@ _OPERAND = "value"
 
 @dataclass(frozen=True, slots=True)
 class TimeRules:
-    """How times in the data are converted. time_zone: of the session, for conversions between texts and times.
+    """How times in the data are converted. time_zone: the session's, for conversions between texts and times.
     truncate_nanoseconds: round times down to the microsecond, as when files of other writers are read; without it a time with
     nanoseconds is refused."""
 
@@ -109,7 +109,8 @@ def converter(source: pa.DataType, target: DataType, name: str, times: TimeRules
 
 
 def _simple_converter(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
-    """The conversion of values that are not nested: without loss to the source's type in Delta, and then cast to the target."""
+    """The conversion of values that are not nested, in two steps: without loss to the Delta type that holds the source's values,
+    and then by CAST to the target. None if there is nothing to convert."""
     source_type = _type_of(source, target)
     if source_type is None or not may_assign(source_type, target):
         raise _type_mismatch(source, target, name)
@@ -140,7 +141,7 @@ def _exact_converter(source: pa.DataType, source_type: pa.DataType, target: Data
 
     def convert(array: pa.Array) -> pa.Array:
         try:
-            return with_near_values(array).cast(source_type)
+            return with_small_offsets(array).cast(source_type)
         except pa.ArrowInvalid as error:
             raise _does_not_fit(
                 name, target, f"A value of type {source} is not one that the column can hold: {error}."
@@ -164,7 +165,7 @@ def _nanosecond_converter(microsecond_type: pa.DataType, target: DataType, name:
 
 
 def _cast_converter(source_type: DataType, target: DataType, name: str, times: TimeRules) -> Converter:
-    """The conversion by CAST, with the errors of a write."""
+    """The conversion by Spark's CAST. A failed cast raises the errors of a write, which name the column."""
     schema = StructType((StructField(_OPERAND, source_type),))
     try:
         expression = resolve(Cast(Column((_OPERAND,)), target), schema, times.time_zone).expression
@@ -207,7 +208,7 @@ def _variant_converter(source: pa.DataType, name: str) -> Converter | None:
 
 
 def _shape_converter(source: pa.DataType, target: GeospatialType, name: str) -> Converter:
-    """As converter, for a column of shapes."""
+    """The conversion of shapes to the column's WKB. Raises SchemaMismatchError for data that has no shapes."""
     convert = shape_converter(source, target, name)
     if convert is None:
         raise _type_mismatch(source, target, name)
@@ -219,7 +220,8 @@ def _is_bytes(source: pa.DataType) -> bool:
 
 
 def _extension_converter(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
-    """The conversion of values in an Arrow extension type: of their storage, the plain array inside. None for other types.
+    """The conversion of values in an Arrow extension type: it converts the plain array inside (their storage). None for other
+    types.
 
     Raises SchemaMismatchError for shapes with another CRS than the column's."""
     if isinstance(source, pa.BaseExtensionType):
@@ -240,7 +242,7 @@ def _in_sequence(convert_first: Converter | None, convert_second: Converter | No
 
 
 def _struct_converter(source: pa.DataType, target: StructType, name: str, times: TimeRules) -> Converter:
-    """As converter, for a struct: its fields are matched by name, and fields that the data lacks become null."""
+    """The conversion of structs: fields are matched by name, and fields that the data lacks become null. Raises as converter."""
     if not pa.types.is_struct(source):
         raise _type_mismatch(source, target, name)
     places = _field_places(source, target, name)
@@ -250,12 +252,12 @@ def _struct_converter(source: pa.DataType, target: StructType, name: str, times:
         converter(pa.null() if place is None else source.field(place).type, f.data_type, f"{name}.{f.name}", times)
         for f, place in zip(target.fields, places, strict=True)
     ]
-    # A struct without fields: StructArray.from_arrays could not know how many rows there are.
+    # StructArray.from_arrays takes the number of rows from the fields, so it cannot make a struct without fields.
     if not fields:
         return lambda array: array
 
     def convert(array: pa.Array) -> pa.Array:
-        # The values below a null struct do not count: a failing cast of them must not fail the write.
+        # struct_children makes the values below a null struct null: a failing cast of them must not fail the write.
         children_before = struct_children(array)
         columns = [pa.nulls(len(array)) if place is None else children_before[place] for place in places]
         children = [
@@ -288,7 +290,7 @@ def _field_places(source: pa.StructType, target: StructType, name: str) -> list[
 
 
 def _list_converter(source: pa.DataType, target: ArrayType, name: str, times: TimeRules) -> Converter:
-    """As converter, for an array."""
+    """The conversion of arrays, element by element. Raises as converter."""
     if not (pa.types.is_list(source) or pa.types.is_large_list(source)):
         raise _type_mismatch(source, target, name)
     target_type = to_arrow_type(target)
@@ -297,7 +299,7 @@ def _list_converter(source: pa.DataType, target: ArrayType, name: str, times: Ti
 
 
 def _map_converter(source: pa.DataType, target: MapType, name: str, times: TimeRules) -> Converter:
-    """As converter, for a map."""
+    """The conversion of maps, key by key and value by value. Raises as converter."""
     if not pa.types.is_map(source):
         raise _type_mismatch(source, target, name)
     target_type = to_arrow_type(target)
@@ -310,7 +312,7 @@ def _map_converter(source: pa.DataType, target: MapType, name: str, times: TimeR
 
 
 def _type_mismatch(source: pa.DataType, target: DataType, name: str, why: str = "") -> SchemaMismatchError:
-    """The error for data whose type the column cannot take. name: of the column. why: a sentence, or empty."""
+    """The error for data whose type the column cannot take. name: the column's name. why: a sentence, or empty."""
     hint = (
         "Cast the column before writing." if target != VOID else "Write with the option mergeSchema to give it the data's type."
     )
@@ -328,7 +330,7 @@ def _type_mismatch(source: pa.DataType, target: DataType, name: str, why: str = 
 def _does_not_fit(
     name: str, target: DataType, why: str, remedy: str = "Cast or round the column before writing."
 ) -> SchemaMismatchError:
-    """The error for a value that the column cannot hold. name: of the column. why, remedy: sentences."""
+    """The error for a value that the column cannot hold. name: the column's name. why, remedy: sentences."""
     return SchemaMismatchError(
         f"Column {name} of the table is {type_name(target)}, and the data has a value that it cannot hold. {why} "
         f"Nothing was written. {remedy}",
@@ -381,8 +383,8 @@ def check_may_be_absent(missing: StructField, name: str) -> None:
 
 
 def unenforceable(rule: str, text: str, feature: str, why: DeltaError | None = None) -> UnsupportedTableFeatureError:
-    """The error for a rule that this version cannot enforce. rule: in words. text: its SQL. feature: the table feature. why: the
-    cause."""
+    """The error for a rule that this version cannot enforce. rule: the rule in words. text: its SQL. feature: the table feature.
+    why: the cause."""
     reason = "It could not keep the rule for the new rows." if why is None else why.message
     return UnsupportedTableFeatureError(
         f"This version cannot write into a table with {rule} ({text}). {reason} "

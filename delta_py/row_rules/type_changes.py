@@ -58,7 +58,7 @@ def is_widening(old: DataType, new: DataType, *, like_iceberg: bool = False) -> 
 
 def type_change(old: DataType, new: DataType, inside: Path, version: int | None = None) -> dict[str, Any]:
     """The record of one change. inside: the path from the field to the element, key or value that changed; () for the field
-    itself. version: of the table; only clients of the feature's preview require it."""
+    itself. version: the table's version after the change; only clients of the feature's preview require it."""
     numbered = {} if version is None else {"tableVersion": version}
     change = {**numbered, "fromType": _protocol_name(old), "toType": _protocol_name(new)}
     return {**change, "fieldPath": ".".join(inside)} if inside else change
@@ -74,7 +74,7 @@ def with_recorded_changes(before: StructType, after: StructType, version: int | 
             fields.append(f)
             continue
         changed_types = _changed_parts(field_before.data_type, f.data_type, ())
-        changes = [type_change(old, new, inside, version) for inside, old, new in changed_types]
+        changes = [type_change(old_type, new_type, inside, version) for inside, old_type, new_type in changed_types]
         recorded_changes = f.metadata.get(TYPE_CHANGES, ())
         metadata = {**f.metadata, TYPE_CHANGES: [*recorded_changes, *changes]} if changes else f.metadata
         fields.append(replace(f, data_type=_with_changes_inside(field_before.data_type, f.data_type, version), metadata=metadata))

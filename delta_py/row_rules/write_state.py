@@ -63,11 +63,12 @@ def new_write_id() -> str:
 class FileLayout:
     """The sizes, names and Parquet settings of the data files of one write.
 
-    page_version: of data pages, as pyarrow names it. random_prefix: letters of the random directory of each file; 0 for the
-    directories of partitions. max_records_per_file: None for no limit. row_group_bytes, row_group_rows: how much a partition
-    buffers before it writes a row group. buffer_bytes: rows buffered in memory, over all partitions, before the largest partition
-    is written. max_open_files: of one task. bloom_filters: physical columns, dotted, and pyarrow's options of their
-    Bloom filters. parquet_options: as in FileSettings.
+    compression, page_version: of the Parquet files, as pyarrow names them. random_prefix: the number of letters in the name of
+    each file's random directory; 0: files are in the directories of their partitions. max_records_per_file: None for no limit.
+    row_group_bytes, row_group_rows: how much a partition buffers before it writes a row group. buffer_bytes: how much a task
+    buffers, over all partitions, before it writes the largest partition's rows. max_open_files: at most this many in one task.
+    bloom_filters: by physical column (its path joined by dots), pyarrow's options of its Bloom filter. parquet_options: as in
+    FileSettings.
     """
 
     compression: str = "zstd"
@@ -83,7 +84,8 @@ class FileLayout:
     parquet_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Every task gets it, and most tables change few fields: the defaults at the end are left out."""
+        """Pickle the layout in few bytes, because each task gets one: the fields at the end that have their defaults are left
+        out."""
         values = _layout_values(self)
         count = len(values)
         while count and values[count - 1] == _LAYOUT_DEFAULTS[count - 1]:
@@ -112,7 +114,8 @@ class WriteState:
     write_micros: when the write began, since 1970 in UTC: the value of `current_timestamp()` in it.
     tasks: the maximum number of tasks that write, numbered from 0; None when that is not known. keeps_identities: rows contain
     the numbers of identity columns that they have in the table; a null in a new row stands for a number that the write assigns.
-    rule_nonce: of the hidden columns of the data with the results of rules, None if there are no such columns.
+    rule_nonce: a part of the names of the data's hidden columns, in which Spark has computed rules; None if there are no such
+    columns (hidden_rule_columns.py).
     """
 
     store: ObjectStore
@@ -147,7 +150,7 @@ def write_state(
     hidden: HiddenColumns = _NO_HIDDEN_COLUMNS,
 ) -> WriteState:
     """What tasks need to write into a table. new_rows: False when rows of the table are only moved or deleted, so that no rule
-    must be checked. hidden: the columns of the data with the results of rules.
+    must be checked. hidden: finds the columns of the data in which Spark has computed rules (hidden_rule_columns.py).
 
     Raises UnsupportedTableFeatureError for a protocol that cannot be written, and for a rule on rows that this version cannot
     enforce, with the rule's name; SchemaMismatchError for a schema whose rows no data file can hold
@@ -159,7 +162,7 @@ def write_state(
     return _write_state(config, store, read_version, new_rows=new_rows, hidden=hidden)
 
 
-def rearranging(state: WriteState, target_file_bytes: int) -> WriteState:
+def for_rearranged_rows(state: WriteState, target_file_bytes: int) -> WriteState:
     """The same state for rows that are only rearranged, in files of about this size, however many rows they have."""
     layout = replace(state.layout, target_file_bytes=target_file_bytes, max_records_per_file=None)
     return replace(state, data_change=False, layout=layout)
@@ -174,7 +177,7 @@ def check_definition(config: TableConfig, store: ObjectStore, read_version: int)
 def _write_state(
     config: TableConfig, store: ObjectStore, read_version: int, *, new_rows: bool, hidden: HiddenColumns
 ) -> WriteState:
-    """As write_state, for a schema whose rows data files may be unable to hold."""
+    """As write_state, but without the check that data files can hold rows of the schema."""
     config.require(Operation.WRITE)
     rules = table_rules(config)
     if new_rows:
@@ -245,7 +248,7 @@ def _is_writable(part: DataType) -> bool:
     """Whether Parquet files of this version can hold values of the type. Void has no values: it is left out."""
     if isinstance(part, GeospatialType):
         return can_mark(part)
-    return not isinstance(part, PrimitiveType) or part.name in _WRITABLE or part == VOID
+    return not isinstance(part, PrimitiveType) or part.name in _WRITABLE_TYPES or part == VOID
 
 
 def _check_stored_parts(data_type: DataType, path: Path) -> None:
@@ -312,5 +315,5 @@ _FIELD_RULES = (
     ("the generation expression", GENERATION, "generatedColumns"),
     ("the identity column rule", IDENTITY_START, "identityColumns"),
 )
-_NUMBERS = frozenset({"long", "integer", "short", "byte", "float", "double"})
-_WRITABLE = _NUMBERS | {"string", "binary", "boolean", "date", "timestamp", "timestamp_ntz", "variant"}
+_NUMBER_TYPES = frozenset({"long", "integer", "short", "byte", "float", "double"})
+_WRITABLE_TYPES = _NUMBER_TYPES | {"string", "binary", "boolean", "date", "timestamp", "timestamp_ntz", "variant"}

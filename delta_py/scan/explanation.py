@@ -95,8 +95,8 @@ def explain_files(snapshot: Snapshot, predicate: Expression | None, timezone: st
 class _Condition:
     """One conjunct of the predicate.
 
-    sql: its text. pruner: rules out files for this conjunct alone. columns: logical names of the columns in it. is_exact:
-    partition values alone decide it, so a file that it does not rule out has only matching rows.
+    sql: the conjunct's text. pruner: rules out files by this conjunct alone. columns: logical names of the columns in it.
+    is_exact: partition values alone decide the conjunct, so it is true for all rows of a file that it does not rule out.
     """
 
     sql: str
@@ -106,6 +106,7 @@ class _Condition:
 
     @classmethod
     def of(cls, snapshot: Snapshot, part: Expression, timezone: str) -> _Condition:
+        """The condition that a conjunct (`part`) of the predicate is."""
         config = snapshot.config
         pruner = FilePruner.of(config, part, timezone)
         columns = tuple(joined_name(path) for path in sorted(columns_of(part)))
@@ -144,8 +145,8 @@ def _explain_batch(snapshot: Snapshot, batch: FileBatch, conditions: Sequence[_C
 
 @dataclass(slots=True)
 class _Answer:
-    """One value per file, for the conditions that were applied so far. condition_index: of the condition that the reason refers
-    to; null if there is none."""
+    """Whether each file is read, and why, after the conditions that were applied so far: arrays with one value per file. reason:
+    a Reason. condition_index: the number of the condition that the reason refers to; null if there is none."""
 
     is_read: pa.BooleanArray
     reason: pa.StringArray
@@ -153,13 +154,14 @@ class _Answer:
 
     @classmethod
     def start(cls, count: int, *, has_filter: bool) -> _Answer:
-        """All files are read so far. count: of the files."""
+        """The answer before any condition is applied: all files are read. count: the number of files. has_filter: whether there
+        will be conditions."""
         first_reason = Reason.PARTITION_MATCHES if has_filter else Reason.NO_FILTER
         return cls(all_true(count), pa.repeat(pa.scalar(str(first_reason)), count), pa.nulls(count, pa.int32()))
 
     def apply(self, index: int, condition: _Condition, batch: FileBatch) -> None:
-        """Record which files the condition rules out, and by which part of their statistics. index: of the condition."""
-        may_match = condition.pruner.keeps(batch)
+        """Record which files the condition rules out, and by which part of their statistics. index: the condition's number."""
+        may_match = condition.pruner.find_possible_matches(batch)
         ruled_out = pc.and_not(self.is_read, may_match)
         self.is_read = pc.and_(self.is_read, may_match)
         if not condition.is_exact:
@@ -173,13 +175,13 @@ class _Answer:
             if not ruled_out.true_count:
                 return
             batch_with_parts = FileBatch(batch.files, _select_statistics(batch.stats, parts))
-            is_enough = pc.and_not(ruled_out, condition.pruner.keeps(batch_with_parts))
+            is_enough = pc.and_not(ruled_out, condition.pruner.find_possible_matches(batch_with_parts))
             self._set_where(is_enough, reason, index)
             ruled_out = pc.and_not(ruled_out, is_enough)
         self._set_where(ruled_out, Reason.STATISTICS, index)
 
     def _set_where(self, mask: pa.BooleanArray, reason: Reason, index: int) -> None:
-        """Give the files in the mask this reason, and this index of a condition."""
+        """Give the files for which the mask is true this reason, and this number of a condition."""
         self.reason = pc.if_else(mask, str(reason), self.reason)
         self.condition_index = pc.if_else(mask, pa.scalar(index, pa.int32()), self.condition_index)
 
@@ -223,7 +225,8 @@ def _as_text(values: pa.Array) -> pa.Array:
 
 
 def _logical_partition_values(snapshot: Snapshot, values: pa.Array) -> pa.Array:
-    """values: a map from physical names to texts for each file. Returns the maps with logical names; an unknown name remains."""
+    """Replace physical names of partition columns by logical ones; an unknown name stays. values: for each file, a map from
+    physical names to the values' texts."""
     config = snapshot.config
     names = {physical_path(config.schema, (name,), config.column_mapping_mode)[0]: name for name in config.partition_columns}
     physical, logical = pa.array(names.keys(), pa.string()), pa.array(names.values(), pa.string())
@@ -240,7 +243,9 @@ def _apply_indexes(snapshot: Snapshot, table: pa.Table, predicate: Expression | 
     is_read = table["is_read"].combine_chunks()
     files_to_read = table.filter(is_read)
     # The index answers only for the files to read: its answers replace the values that are true.
-    may_match = pc.replace_with_mask(is_read, is_read, pa.array(index.keeps(files_to_read).to_numpy(zero_copy_only=False)))
+    may_match = pc.replace_with_mask(
+        is_read, is_read, pa.array(index.find_possible_matches(files_to_read).to_numpy(zero_copy_only=False))
+    )
     ruled_out = pc.and_not(is_read, may_match)
     changed_columns = {"is_read": may_match, "reason": pc.if_else(ruled_out, str(Reason.INDEX), table["reason"])}
     changed_columns["condition"] = pc.if_else(ruled_out, to_sql(predicate), table["condition"])

@@ -27,7 +27,8 @@ PART_START, PART_BYTES = "part_start", "part_bytes"
 
 
 def bytes_to_read(files: pa.Table) -> pa.ChunkedArray:
-    """The number of bytes to read of each file of a plan, or of each part of a file. int64."""
+    """How many bytes a scan reads of each file, or of each part of a file (int64). files: the files of a Scan, or of
+    Scan.cut_files."""
     return files[PART_BYTES if PART_BYTES in files.column_names else "size"]
 
 
@@ -39,8 +40,8 @@ class FileGroup:
 
     @classmethod
     def of(cls, files: pa.Table) -> Self:
-        """files: of a plan. They are written in batches of 4,096, because scan_files makes Python values of a whole batch at
-        once."""
+        """The group of these files of a Scan. They are written in batches of 4,096, because scan_files makes Python values of a
+        whole batch at once."""
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         table = files.combine_chunks()
@@ -94,8 +95,9 @@ _COLUMNS = (
 
 
 def _constants(files: pa.RecordBatch) -> Iterator[dict[str, tuple[Any, DataType]]]:
-    """The change feed's columns of each file, without the change type of a change file: its rows contain the change type.
-    Yields name -> (value, type) for each file; a timestamp is a number of microseconds since 1970."""
+    """The change feed's columns that have one value for all rows of a file: one dictionary for each file, from names to pairs of
+    value and type. A timestamp is a number of microseconds since 1970. A null value is left out: files of change data have no
+    such change type, because their rows contain it."""
     fields = [f for f in CHANGE_FIELDS if f.name in files.schema.names]
     columns = [files[f.name] for f in fields]
     plain_columns = [column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in columns]

@@ -54,7 +54,7 @@ class FilePruner:
 
     predicate: the conjuncts that files can be checked for; None if there is no filter, so that every file may match.
     partition_fields: the partition columns in it. stats_leaves: the columns whose statistics it needs, with their types.
-    timezone: in which partition values of timestamps without an offset are read.
+    timezone: the zone in which partition values of timestamps without an offset are read.
     same_in_file: columns in the list of files that hold, under these names, one value for all rows of a file.
     """
 
@@ -72,8 +72,9 @@ class FilePruner:
         timezone: str = "UTC",
         same_in_file: Mapping[str, StructField] | None = None,
     ) -> FilePruner:
-        """predicate: over logical paths. timezone: as in ScanOptions. same_in_file: columns that the table does not have, such
-        as those of the change feed; the predicate may use them."""
+        """The pruner for a predicate on a table. predicate: over logical paths; None for no filter. timezone: as in ScanOptions.
+        same_in_file: columns that the table does not have, such as those of the change feed; the predicate may use them. The list
+        of files must have these columns, with one value for all rows of a file."""
         if predicate is None:
             return cls(None)
         from delta_py.expressions.skipping_conditions import columns_with_stats
@@ -102,20 +103,19 @@ class FilePruner:
         )
 
     def prune(self, files: pa.RecordBatch, stats: FileStats | None) -> pa.RecordBatch:
-        return self.pruned(FileBatch(files, stats)).files
+        return self.prune_batch(FileBatch(files, stats)).files
 
-    def pruned(self, batch: FileBatch) -> FileBatch:
+    def prune_batch(self, batch: FileBatch) -> FileBatch:
         """The files that may hold a row for which the predicate is true, with their statistics.
 
         Raises CorruptTableError (CAST_INVALID_INPUT) for a file whose partition value in a column of the predicate is not a valid
         value of the column's type: it is unknown whether its rows match, also for callers that select whole files by partition.
         """
-        return batch if self.predicate is None else batch.filter(self.keeps(batch))
+        return batch if self.predicate is None else batch.filter(self.find_possible_matches(batch))
 
-    def pruned_with_partition_bytes(self, batch: FileBatch) -> tuple[FileBatch, int]:
-        """The result of `pruned`, and the total size in bytes of the files that partition values alone do not rule out.
-
-        So the caller can say how much statistics rule out. Raises as pruned.
+    def prune_and_measure_partitions(self, batch: FileBatch) -> tuple[FileBatch, int]:
+        """The result of `prune_batch`, and the total size in bytes of the files that partition values alone do not rule out. The
+        difference of the sizes tells how much the statistics rule out. Raises as prune_batch.
         """
         if self.predicate is None:
             return batch, file_bytes(batch.files)
@@ -128,8 +128,8 @@ class FilePruner:
         in_partitions = self._mask(self.predicate, batch.files, None, values)  # None: as if no file had statistics
         return pruned, file_bytes(batch.files.select(["size"]).filter(in_partitions))
 
-    def keeps(self, batch: FileBatch) -> pa.BooleanArray:
-        """True for each file that may hold a row for which the predicate is true; never null. Raises as pruned."""
+    def find_possible_matches(self, batch: FileBatch) -> pa.BooleanArray:
+        """True for each file that may hold a row for which the predicate is true; never null. Raises as prune_batch."""
         if self.predicate is None:
             return all_true(batch.files.num_rows)
         return self._mask(self.predicate, batch.files, batch.stats, self._sound_partition_values(batch.files))
@@ -146,13 +146,14 @@ class FilePruner:
         return answers
 
     def _sound_partition_values(self, files: pa.RecordBatch) -> dict[Path, pa.Array]:
-        """The files' values in the partition columns of the predicate. Raises as pruned."""
+        """The files' values in the partition columns of the predicate, typed. Raises CorruptTableError as prune_batch."""
         return sound_partition_values(files, self.partition_fields, self.timezone)
 
     def _mask(
         self, predicate: Expression, files: pa.RecordBatch, stats: FileStats | None, values: Mapping[Path, pa.Array]
     ) -> pa.BooleanArray:
-        """True for each file that may hold a row for which the predicate is true. values: of the partition columns."""
+        """True for each file that may hold a row for which the predicate is true. stats: None if no file has statistics. values:
+        the files' values in the partition columns."""
         from delta_py.expressions.skipping_conditions import keep_mask
 
         file_values: dict[Path, pa.Array] = {(name,): files[name] for name in self.same_in_file}
@@ -171,14 +172,15 @@ def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
 
 def typed_partition_values(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:
     """The values that rows of the files have in a partition column, padded if it is a CHAR. A text that is not a value of the
-    type becomes null, too; `find_malformed` tells the two cases apart. texts: as partition_texts returns them."""
+    type becomes null, too; `find_malformed` tells the two cases apart. texts: from partition_texts."""
     return pad(parse_partition_values(texts, column.data_type, timezone=timezone, errors="null"), padded_chars(column))
 
 
 def partition_values(
     files: pa.RecordBatch, fields: Mapping[Path, StructField], timezone: str
 ) -> tuple[dict[Path, pa.Array], pa.BooleanArray]:
-    """Typed values by path, and a mask of the files with an invalid value for the column's type. fields: by physical path."""
+    """The files' values in partition columns, typed, by path; and a mask that is true for files with an invalid value for a
+    column's type. fields: the partition columns, by physical path."""
     values: dict[Path, pa.Array] = {}
     is_invalid = all_false(files.num_rows)
     for path, column in fields.items():
@@ -189,7 +191,8 @@ def partition_values(
 
 
 def sound_partition_values(files: pa.RecordBatch, fields: Mapping[Path, StructField], timezone: str) -> dict[Path, pa.Array]:
-    """Typed values by path. Raises CorruptTableError (CAST_INVALID_INPUT) for a file with an invalid value."""
+    """The files' values in partition columns, typed, by path. Raises CorruptTableError (CAST_INVALID_INPUT) for a file with an
+    invalid value. fields: the partition columns, by physical path."""
     values, is_invalid = partition_values(files, fields, timezone)
     if pc.any(is_invalid).as_py():
         raise _malformed_value_error(files.filter(is_invalid).slice(0, 1), fields, timezone)

@@ -1,6 +1,6 @@
 """The columns that the scans planned by this process filter by. OPTIMIZE can lay out a table for them.
 
-    FILTERED.note(snapshot, predicate)          # plan_scan calls this
+    FILTERED.count_filter(snapshot, predicate)          # plan_scan calls this
     FILTERED.of(snapshot)                       # {("day",): 12, ("at", "city"): 1}
 
 A column counts once per scan, however often the predicate names it. Tests for null do not count, because each join adds them
@@ -26,14 +26,14 @@ _is_counted_elsewhere: ContextVar[bool] = ContextVar("_is_counted_elsewhere", de
 
 
 class FilteredColumns:
-    """Threads may share an instance."""
+    """Counts, for each table, how many scans compare each of its columns. Threads may share an instance."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._tables: OrderedDict[str, Counter[Path]] = OrderedDict()
 
-    def note(self, snapshot: Snapshot, predicate: Expression) -> None:
-        """Count the columns that the filter compares. The least recently read tables are forgotten."""
+    def count_filter(self, snapshot: Snapshot, predicate: Expression) -> None:
+        """Add one to the count of each column that a scan's predicate compares. The least recently read tables are forgotten."""
         if _is_counted_elsewhere.get():
             return
         compared_columns = set(_compared_columns(predicate))

@@ -31,11 +31,12 @@ _MOST_FILES = 50_000  # reading the statistics of more files takes as long as so
 
 
 def has_few_groups(snapshot: Snapshot, names: Sequence[str], predicate: Expression | None = None, timezone: str = "UTC") -> bool:
-    """names: the top-level columns to group by. This function assumes few values for columns of other types than INT and BIGINT,
-    for partition columns, and for columns without statistics. It returns False for integer columns of a table with more than
-    50,000 files.
+    """Whether consecutive rows likely have few combinations of values in these columns. names: the top-level columns to group by.
 
-    Raises SchemaMismatchError for a column that does not exist, and what FilePruner.pruned raises.
+    This function assumes few values for columns of other types than INT and BIGINT, for partition columns, and for columns
+    without statistics. It returns False for integer columns of a table with more than 50,000 files.
+
+    Raises SchemaMismatchError for a column that does not exist, and what FilePruner.prune_batch raises.
     """
     columns = _columns_with_many_values(snapshot, names)
     if not columns:
@@ -47,7 +48,7 @@ def has_few_groups(snapshot: Snapshot, names: Sequence[str], predicate: Expressi
         file_count += batch.files.num_rows
         if file_count > _MOST_FILES:
             return False
-        stats = pruner.pruned(batch).stats
+        stats = pruner.prune_batch(batch).stats
         for path, ranges in zip(columns, ranges_by_column, strict=True):
             if stats is not None and path in stats.minimum and path in stats.maximum:
                 arrays = [stats.minimum[path], stats.maximum[path], stats.num_records]
@@ -73,8 +74,9 @@ def _have_few_groups(columns: list[pa.Table]) -> bool:
     columns: one table for each column. It has a row for each file that has statistics for the column: the smallest and the
     largest value (low, high) and the number of rows.
     """
-    # few_values: the number of combinations of the columns with few values. rows_for_a_value: of the column with many values
-    # whose files hardly overlap. If two columns have many values, there are many groups.
+    # few_values: how many combinations the columns with few values have. rows_for_a_value: how many rows a file has for each
+    # value of the one column with many values, if its files hardly overlap. If two columns have many values, there are many
+    # groups.
     few_values, rows_for_a_value = 1.0, None
     for files in columns:
         if not files.num_rows:

@@ -35,7 +35,7 @@ MAX_GROUPS = 10_000
 """No answer is given for more distinct partitions than this, because the answer has one row per partition."""
 
 _FIRST_SAFE_DAY = -141_427  # 1582-10-15: older writers number the days before it by another calendar
-_SAFE_DECIMAL_DIGITS = 15  # some writers convert longer ones to double
+_EXACT_DECIMAL_DIGITS = 15  # some writers convert longer ones to double
 # Types whose bounds in the statistics are values of the column. The values of partition columns are exact for more types.
 _EXACT = frozenset({"byte", "short", "integer", "long", "boolean", "date"})
 _EXACT_IN_PARTITIONS = _EXACT | {"string", "binary", "timestamp", "timestamp_ntz"}
@@ -81,7 +81,7 @@ def _answer(snapshot: Snapshot, columns: _Columns, pruner: FilePruner) -> pa.Tab
     leaves = {**pruner.stats_leaves, **columns.leaves}
     parts = [columns.schema.empty_table()]
     for batch in snapshot.file_batches(stats_leaves=leaves, want_records=True):
-        part = columns.answers_per_file(pruner.pruned(batch))
+        part = columns.answers_per_file(pruner.prune_batch(batch))
         if part is None:
             return None
         parts.append(columns.merge_groups(part))
@@ -90,14 +90,14 @@ def _answer(snapshot: Snapshot, columns: _Columns, pruner: FilePruner) -> pa.Tab
             parts = [columns.merge_groups(pa.concat_tables(parts))]
             if parts[0].num_rows > MAX_GROUPS:
                 return None
-    merged = columns.merge_groups(pa.concat_tables(parts))
-    return columns.with_typed_values(merged) if merged.num_rows <= MAX_GROUPS else None
+    answers = columns.merge_groups(pa.concat_tables(parts))
+    return columns.with_typed_values(answers) if answers.num_rows <= MAX_GROUPS else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The columns of a question, found in the table's schema. Each is a pair of a physical path and the logical field; for `by`,
-    the path is only a name, because partition columns are not nested.
+    """The columns of a question, found in the table's schema. Each column is a pair of its physical path and its logical field;
+    in `by`, of its physical name and its logical field, because partition columns are not nested.
 
     partitions: the physical paths of all partition columns. leaves: the columns whose statistics the answer needs.
     Every partial answer is a table with `schema`: the texts of the `by` columns, the number of rows, counts, minima and maxima.
@@ -113,7 +113,8 @@ class _Columns:
 
     @classmethod
     def of(cls, config: TableConfig, question: Question, timezone: str) -> _Columns | None:
-        """None if the log cannot have the exact answer for a column, or if a column is not in the table."""
+        """Find the question's columns. None if the log cannot have the exact answer for a column, or if a column is not in the
+        table."""
         schema, mode = config.schema, config.column_mapping_mode
 
         def find_columns(names: Sequence[str]) -> tuple[tuple[Path, StructField], ...]:
@@ -167,7 +168,7 @@ class _Columns:
         return {**dict(self.by), **question_columns}
 
     def _has_malformed_value(self, files: pa.RecordBatch, name: str, column: StructField) -> bool:
-        """Whether a file's value in the partition column cannot be parsed. name: physical."""
+        """Whether a file's value in the partition column cannot be parsed. name: the column's physical name."""
         texts = partition_texts(files, name)
         return bool(pc.any(find_malformed(texts, typed_partition_values(texts, column, self.timezone))).as_py())
 
@@ -212,7 +213,8 @@ class _Columns:
         *,
         smallest: bool,
     ) -> pa.Array | None:
-        """The minimum or maximum of the column in each file; None if it is not exact for a file."""
+        """The minimum or maximum of the column in each file (null for a file without values); None if it is not exact for a file.
+        has_exact_bounds: for each file, whether its bounds are those of its live rows."""
         if path in self.partitions:
             return typed_partition_values(partition_texts(files, path[0]), column, self.timezone)
         minimum, maximum = stats.minimum.get(path), stats.maximum.get(path)
@@ -273,7 +275,7 @@ def _has_exact_bounds(data_type: DataType, is_partition: bool) -> bool:
     """Whether the minimum and maximum of the type are values that occur in the column: writers cut texts and round timestamps."""
     match data_type:
         case DecimalType(precision, _):
-            return is_partition or precision <= _SAFE_DECIMAL_DIGITS
+            return is_partition or precision <= _EXACT_DECIMAL_DIGITS
         case PrimitiveType(name):
             return name in (_EXACT_IN_PARTITIONS if is_partition else _EXACT)
     return False
@@ -306,7 +308,7 @@ def _smallest_or_largest(
 ) -> pa.Array:
     """The smallest or largest value for each code; null only if all its values are null, because nulls are sorted last.
 
-    codes: of each row. starts: where each code begins after sorting by code.
+    codes: the code of each row. values: the value of each row. starts: where each code begins after the rows are sorted by code.
     """
     keys = [("code", "ascending"), ("value", "ascending" if smallest else "descending")]
     order = pc.sort_indices(pa.table({"code": codes, "value": values}), sort_keys=keys)

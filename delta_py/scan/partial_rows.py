@@ -26,8 +26,11 @@ _MIN_ROWS_TO_ESTIMATE = 1_024  # a smaller batch does not show whether grouping 
 @dataclass(frozen=True, slots=True)
 class PartialRows:
     """The requested aggregates, as names of columns. by: the group columns; all nulls are one group. valued: columns whose values
-    that are not null are counted. The partial rows have the group columns, then the number of rows (int64), then columns for
-    `valued`, `minima`, `maxima` and `sums`."""
+    that are not null are counted. minima, maxima: columns whose smallest or largest value is requested. sums: the sums.
+
+    The partial rows have the group columns, then the number of rows (int64), then columns for `valued`, `minima`, `maxima` and
+    `sums`, in this order.
+    """
 
     by: tuple[str, ...] = ()
     valued: tuple[str, ...] = ()
@@ -43,9 +46,9 @@ class PartialRows:
 
 
 def partial_batches(batches: Iterable[pa.RecordBatch], aggregates: PartialRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """schema: of the partial rows. A sum is int64 for integers, and for decimals stored without their point. Other sums are
-    decimals with room for 10^10 rows, or with 38 digits. Raises DeltaError for a value with more digits
-    (NUMERIC_VALUE_OUT_OF_RANGE)."""
+    """Aggregate the rows of each batch, and return partial rows. schema: the schema of the partial rows. In it, a sum is int64
+    for integers, and for decimals stored without their point; other sums are decimals with room for 10^10 rows, or with 38
+    digits. Raises DeltaError for a value with more digits (NUMERIC_VALUE_OUT_OF_RANGE)."""
     adder = _GroupAdder(aggregates, schema)
     pending_groups: list[pa.Table] = []
     is_grouping_worth_it = True  # becomes false, and stays so, after a batch with more than half as many groups as rows
@@ -83,7 +86,7 @@ class _GroupAdder:
         self._names = [str(position) for position in range(len(schema))]
         assert len(self._names) == len(self._keys) + len(self._aggregated), f"{schema} is not of {aggregates}"
         self._sums = range(len(schema) - len(aggregates.sums), len(schema))
-        # As the output, but with all sums as int64.
+        # The schema of rows and groups in this class: the output's, but with all sums as int64.
         self._schema = schema
         for position in self._sums:
             self._schema = self._schema.set(position, schema.field(position).with_type(pa.int64()))

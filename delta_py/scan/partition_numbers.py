@@ -21,12 +21,13 @@ _WITHOUT_BOUNDS = frozenset({"string", "binary"})
 
 
 def partition_numbers(files: pa.Table, columns: Mapping[str, ScanColumn], timezone: str) -> dict[str, dict[str, int]]:
-    """For each column, by name: how many distinct values the files have, and the least and greatest as a number (days for dates).
+    """Statistics of partition columns, by the column's name: how many distinct values the files have (distinct), and the least
+    and the greatest value as a number (min, max; days for dates). nulls is 0 if no file has null in the column; otherwise it is
+    left out, because it is a number of rows, and only files are counted here.
 
-    files: with their partition values. columns: partition columns. Spark treats a column with a number of values but without
-    bounds as empty, unless it holds texts. So other columns without bounds are left out, and columns with an invalid value in a
-    file. `nulls` is 0 if no file has null in the column. Otherwise it is absent: it is a number of rows, and only files are
-    counted here.
+    files: the files of a scan. columns: partition columns, by name. Two kinds of columns are left out: those with an invalid
+    value in a file; and those whose type has no bounds, unless they hold texts, because Spark treats a column with a number of
+    values but without bounds as empty.
     """
     numbers_by_column: dict[str, dict[str, int]] = {}
     for name, column in columns.items():
@@ -39,8 +40,8 @@ def partition_numbers(files: pa.Table, columns: Mapping[str, ScanColumn], timezo
 
 
 def _column_numbers(files: pa.Table, column: ScanColumn, timezone: str, *, has_bounds: bool) -> dict[str, int] | None:
-    """The entry of partition_numbers for one column; None if a file has an invalid value in it. has_bounds: with min and
-    max."""
+    """The entry of partition_numbers for one column; None if a file has an invalid value in it. has_bounds: whether the entry has
+    min and max."""
     texts_by_batch = [partition_texts(batch, column.physical.name).unique() for batch in files.to_batches()]
     texts = pa.chunked_array(texts_by_batch, pa.string()).unique()
     values = typed_partition_values(texts, column.logical, timezone)

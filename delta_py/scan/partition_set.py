@@ -39,8 +39,9 @@ _MAX_SHOWN = 3  # partitions in a message
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One column of the lookup. values: the distinct values of the partitions in this column. combinations: for each combination
-    of this column and the previous ones that occurs in the partitions, its number as _combine computes it."""
+    """The lookup of one partition column, after those before it. values: the distinct values of the partitions in this column.
+    combinations: one number, from _combine, for each combination of values in this column and those before it that occurs in the
+    partitions."""
 
     values: pa.Array
     combinations: pa.Array
@@ -48,8 +49,9 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSet:
-    """values: for each partition, the texts by physical name, as in the log; no two partitions have the same texts. timezone: in
-    which timestamps without an offset are read. _fields: the partition columns, by physical path. _steps: one for each column."""
+    """A set of partitions. values: for each partition, the texts of its values by physical name, as in the log; no two partitions
+    have the same texts. timezone: the zone in which timestamps without an offset are read. _fields: the partition columns, by
+    physical path. _steps: one for each column."""
 
     values: tuple[Mapping[str, str | None], ...]
     timezone: str
@@ -58,8 +60,9 @@ class PartitionSet:
 
     @classmethod
     def of(cls, config: TableConfig, values: Iterable[Mapping[str, str | None]], timezone: str = "UTC") -> PartitionSet:
-        """values: at least one mapping, as in the actions of files. All partition columns of config are compared, and a column
-        that a mapping lacks is null. Raises CorruptTableError (CAST_INVALID_INPUT) for a text that is not a value of its column's
+        """The set of the partitions with these values. values: for each partition, the texts of its values by physical name, as
+        in the actions of files; there is at least one partition. All partition columns of config are compared, and a column that
+        a mapping lacks is null. Raises CorruptTableError (CAST_INVALID_INPUT) for a text that is not a value of its column's
         type."""
         logical_fields = [find_path(config.schema, (name,))[0] for name in config.partition_columns]
         fields: dict[Path, StructField] = {(to_physical(f, config.column_mapping_mode).name,): f for f in logical_fields}
@@ -69,7 +72,7 @@ class PartitionSet:
         distinct_texts = {tuple(map(partition.get, names)): None for partition in values}
         partitions = tuple(dict(zip(names, texts, strict=True)) for texts in distinct_texts)
         rows = with_partition_values(partitions)
-        codes = _zero_codes(len(partitions))
+        codes = _all_zero(len(partitions))
         steps = []
         for path, column in fields.items():
             # codes: for each partition, the number of its combination of values in the columns so far.
@@ -99,8 +102,9 @@ class PartitionSet:
         return answers
 
     def _contains(self, values: Mapping[Path, pa.Array], count: int) -> pa.BooleanArray:
-        """Whether each file is in one of the partitions. values: of the files, by physical path. count: of the files."""
-        codes = _zero_codes(count)  # as in `of`, for each file; null if no partition has the file's values in the columns so far
+        """Whether each file is in one of the partitions. values: the files' partition values, by physical path. count: the number
+        of files."""
+        codes = _all_zero(count)  # as in `of`, for each file; null if no partition has the file's values in the columns so far
         for path, step in zip(self._fields, self._steps, strict=True):
             combination_numbers = _combine(codes, _comparable(values[path]), step.values)
             codes = pc.index_in(combination_numbers, step.combinations)
@@ -144,12 +148,13 @@ def _comparable(values: pa.Array) -> pa.Array:
 def _combine(codes: pa.Array, values: pa.Array, distinct_values: pa.Array) -> pa.Array:
     """One number for each pair of a code and a value; different pairs have different numbers.
 
-    codes: the number of the combination in the previous columns. distinct_values: of the partitions, in this column. The result
-    is null if the code is null, or if the value is not among distinct_values. A null value counts like any other value.
+    codes: the number of the combination in the previous columns. distinct_values: the distinct values of the partitions in this
+    column. The result is null if the code is null, or if the value is not among distinct_values. A null value counts like any
+    other value.
     """
     value_numbers = pc.index_in(values, distinct_values).cast(pa.int64())
     return pc.add(pc.multiply(codes.cast(pa.int64()), scalar(len(distinct_values), pa.int64())), value_numbers)
 
 
-def _zero_codes(count: int) -> pa.Array:
+def _all_zero(count: int) -> pa.Array:
     return from_numpy(np.zeros(count, np.int64))

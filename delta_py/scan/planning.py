@@ -63,8 +63,8 @@ _METADATA_TYPES: Mapping[str, DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class ScanReport:
-    """The result of pruning: numbers of files and bytes, before and after. rows_kept: rows that are not deleted, if the plan
-    knows this number for all files."""
+    """The result of pruning: numbers of files and bytes, of all files (total) and of the files to read (kept). rows_kept: how
+    many rows the files to read have, without deleted ones; None if this number is unknown for a file."""
 
     files_total: int
     bytes_total: int
@@ -78,9 +78,10 @@ class ScanReport:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A planned scan. files, in the log's order: FILE_SCHEMA, without the columns that only commits need unless they were
-    requested; or PLANNED_CHANGES (commit_changes.py). ruled_out: of the bytes that partition values did not rule out, the share
-    that bounds of columns ruled out, 0 to 1. If it is large, matching rows are stored close together."""
+    """A planned scan. state: how each file is read. files: the files to read, in the log's order: FILE_SCHEMA, without the
+    columns that only commits need unless they were requested; or PLANNED_CHANGES (commit_changes.py). ruled_out: of the bytes
+    that partition values did not rule out, the share that statistics ruled out, 0 to 1. If it is large, matching rows are stored
+    close together."""
 
     state: ScanState
     files: pa.Table
@@ -126,13 +127,13 @@ class Scan:
     def _part_counts(self, sizes: Integers, max_part_bytes: int, open_cost_bytes: int, target_groups: int) -> Integers:
         """The number of parts of each file. The log may contain any size: no file gets more than _MAX_PARTS.
 
-        share: the bytes that a group has if all groups are equal. A file of less than two shares is not cut for the sake of equal
-        groups, but only if it is larger than max_part_bytes.
+        A file of less than two shares is not cut to make groups equal; it is only cut if it is larger than max_part_bytes. A
+        share is the size that each group has if all groups are equal.
         """
         single_parts = np.ones(len(sizes), np.int64)
         if self.state.to_write or _COLUMNS_OF_UNCUT_FILES.intersection(self.files.column_names):
             return single_parts
-        total = min(2**62, int(sizes.sum(dtype=np.float64)))  # the sum of int64 might overflow
+        total = min(2**62, int(sizes.sum(dtype=np.float64)))  # int64 might overflow: the log may contain any size
         share = max(1, open_cost_bytes, total // max(1, target_groups))
         max_bytes = max(1, open_cost_bytes, max_part_bytes)
         counts: Integers = np.maximum(np.maximum(sizes // share, sizes // max_bytes + (sizes % max_bytes > 0)), single_parts)
@@ -149,15 +150,21 @@ _MAX_PARTS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
-    """metadata_column: offer `_metadata`. drop_rows: the scan itself must drop rows for which the predicate is not true.
-    timezone: in which partition values of timestamps without an offset are read. keep_all: the files carry their statistics,
-    tags, clustering provider and the log's spelling of their paths, for a commit that refers to them. row_address: offer
-    ROW_ADDRESS. limit: this number of rows is enough, in any order. Planning stops at the files that surely have them, and the
-    report covers the files up to there. It has no effect if rows may be dropped, or files may be missing. count_rows: the
-    report has the number of rows, if the log contains it. counted: as in ScanState, but for columns of the predicate.
-    to_write: as in ScanState; always set for scans with row addresses. ignore_missing_files: a missing data file is skipped,
-    with a warning. It has no effect if rows are read to be written, because a commit would lose the rows for good.
-    verify_checksums: as in ScanState."""
+    """How to plan a scan.
+
+    metadata_column: offer the column `_metadata`. row_address: offer the column ROW_ADDRESS.
+    drop_rows: the scan must drop rows for which the predicate is not true; otherwise it may return some of them.
+    timezone: the zone in which partition values of timestamps without an offset are read.
+    keep_all: the files carry their statistics, tags, clustering provider and the log's spelling of their paths, for a commit that
+    refers to them.
+    limit: this number of rows is enough, in any order. Planning stops at the files that surely have them, and the report covers
+    the files up to there. It has no effect if rows may be dropped, or files may be missing.
+    count_rows: the report has the number of rows, if the log contains it.
+    ignore_missing_files: a missing data file is skipped, with a warning. It has no effect if rows are read to be written, because
+    a commit would lose the rows for good.
+    counted: as in ScanState, but columns of the predicate are left out. to_write: as in ScanState; always set for scans with row
+    addresses. verify_checksums: as in ScanState.
+    """
 
     metadata_column: bool = False
     row_address: bool = False
@@ -188,7 +195,7 @@ def plan_scan(
     options = options or ScanOptions()
     state = make_state(snapshot.config, snapshot.store, columns, predicate, options)
     if predicate is not None and not options.keep_all:
-        FILTERED.note(snapshot, predicate)
+        FILTERED.count_filter(snapshot, predicate)
     pruner = FilePruner.of(snapshot.config, predicate, options.timezone)
     omitted_columns = frozenset() if options.keep_all else ONLY_FOR_COMMITS
     # With rows that a predicate drops, or files that may be missing, nobody knows which files have enough rows.
@@ -202,10 +209,10 @@ def plan_scan(
         # Evaluating a predicate costs most per batch, so fewer batches are faster.
         batches = gather_batches(batches, schema.names)
     for batch in batches:
-        selected_files.add(batch, *pruner.pruned_with_partition_bytes(batch))
+        selected_files.add(batch, *pruner.prune_and_measure_partitions(batch))
         if selected_files.are_enough:
             break
-    return selected_files.scan(state)
+    return selected_files.to_scan(state)
 
 
 NUMBERED_FILE_SCHEMA = FILE_SCHEMA.append(pa.field("number", pa.int32()))
@@ -225,15 +232,15 @@ def plan_listed_files(
     selected_files = _SelectedFiles(pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS]), None)
     for batch in files:
         file_batch = FileBatch(batch, parse_stats(batch["stats"], pruner.stats_leaves))
-        selected_files.add(file_batch, *pruner.pruned_with_partition_bytes(file_batch))
-    return selected_files.scan(state)
+        selected_files.add(file_batch, *pruner.prune_and_measure_partitions(file_batch))
+    return selected_files.to_scan(state)
 
 
 class _SelectedFiles:
     """Collects the files that a plan keeps, batch by batch.
 
-    schema: of these files. row_limit: the number of rows that is enough; None for all. index: the table's indexes, if they can
-    rule out files. They are checked last, by `scan`.
+    schema: the schema of the list of these files. row_limit: the number of rows that is enough; None for all rows. index: the
+    table's indexes, if they can rule out files. They are checked last, by `to_scan`.
     """
 
     def __init__(self, schema: pa.Schema, row_limit: int | None, index: IndexLookup | None = None) -> None:
@@ -250,14 +257,15 @@ class _SelectedFiles:
         return self._row_limit is not None and self._rows >= self._row_limit
 
     def add(self, batch: FileBatch, pruned: FileBatch, bytes_in_partitions: int) -> None:
-        """batch: the files before pruning. pruned, bytes_in_partitions: the result of FilePruner.pruned_with_partition_bytes."""
+        """Add the files that pruning left. batch: the files before pruning. pruned, bytes_in_partitions: the result of
+        FilePruner.prune_and_measure_partitions."""
         self._files_total += batch.files.num_rows
         self._bytes_total += file_bytes(batch.files)
         self._bytes_in_partitions += bytes_in_partitions
         self._bytes_in_bounds += file_bytes(pruned.files)
         files, rows = pruned.files, pruned.live_rows()
         if self._row_limit is not None:
-            # Keep files until they surely have enough rows.
+            # Keep files until they surely have enough rows. A file without a row count counts as having none.
             cumulative_rows = np.cumsum(rows.fill_null(0).to_numpy())
             stop = int(np.searchsorted(cumulative_rows, self._row_limit - self._rows)) + 1
             if stop < files.num_rows:
@@ -268,12 +276,12 @@ class _SelectedFiles:
             self._batches.append(files.select(self._schema.names))
             self._row_counts.append(rows)
 
-    def scan(self, state: ScanState) -> Scan:
-        """The plan, after the index has ruled out files too."""
+    def to_scan(self, state: ScanState) -> Scan:
+        """The scan of the collected files, after the index has ruled out files too."""
         table = pa.Table.from_batches(self._batches, schema=self._schema)
         rows = pa.chunked_array(self._row_counts, pa.int64())
         if self._index is not None:
-            may_match = self._index.keeps(table)
+            may_match = self._index.find_possible_matches(table)
             table, rows = table.filter(may_match), rows.filter(may_match)
         rows_kept = None if rows.null_count else pc.sum(rows).as_py() or 0
         report = ScanReport(self._files_total, self._bytes_total, table.num_rows, file_bytes(table), rows_kept)
@@ -322,10 +330,12 @@ def make_state(
 
 
 def metadata_scan_column() -> ScanColumn:
+    """The column `_metadata`, as Spark offers it to users."""
     return _metadata_struct(METADATA_COLUMN, METADATA_FIELDS)
 
 
 def row_address_column() -> ScanColumn:
+    """The column ROW_ADDRESS."""
     return _metadata_struct(ROW_ADDRESS, ("file_number", "row_index", "row_id", "row_commit_version"))
 
 
@@ -345,11 +355,11 @@ def _requested_fields(
     if columns is None:
         return list(all_columns.fields)
     if isinstance(columns, StructType):
-        return list(cut_to(all_columns, columns).fields)
+        return list(select_requested_fields(all_columns, columns).fields)
     return [find_path(all_columns, (name,))[0] for name in columns]
 
 
-def cut_to(schema: StructType, requested: StructType) -> StructType:
+def select_requested_fields(schema: StructType, requested: StructType) -> StructType:
     """`schema` with only the columns and struct fields that `requested` has, at any depth, in `requested`'s order.
 
     Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for one that does not exist.
@@ -366,7 +376,7 @@ def _select_fields_of_type(table_type: DataType, requested_type: DataType) -> Da
     """The table's type with only the requested struct fields; the table's own type where the two have different shapes."""
     match table_type, requested_type:
         case StructType(), StructType():
-            return cut_to(table_type, requested_type)
+            return select_requested_fields(table_type, requested_type)
         case ArrayType(), ArrayType():
             return replace(table_type, element_type=_select_fields_of_type(table_type.element_type, requested_type.element_type))
         case MapType(), MapType():
@@ -390,8 +400,8 @@ def _scan_column(config: TableConfig, columns_by_name: Mapping[str, ScanColumn],
 def _filter_columns(
     config: TableConfig, columns_by_name: Mapping[str, ScanColumn], columns: tuple[ScanColumn, ...], predicate: Expression | None
 ) -> tuple[ScanColumn, ...]:
-    """Columns that the predicate needs and the output lacks. If the output has other fields of a struct than the predicate needs,
-    the struct is read a second time with the predicate's fields."""
+    """Columns that the predicate needs and the output lacks. If the output has a struct without a field that the predicate needs,
+    the struct is read a second time, with the predicate's fields."""
     if predicate is None:
         return ()
     output = StructType(tuple(column.logical for column in columns))

@@ -55,7 +55,8 @@ class ScanColumn:
 class ScanState:
     """How to read any file of one scan.
 
-    store: of the table; it pickles as the table's location. table_id: from its metadata; None for files of no known table.
+    store: the table's store, which pickles as the table's location. table_id: from the table's metadata; None for files that
+    belong to no known table.
     columns: the output, in order. filter_columns: read for the predicate only, not part of the output.
     match_by_id: columns are found in Parquet by field id (column mapping mode `id`); by name otherwise.
     predicate: over logical paths of columns and filter_columns; row groups that cannot match are skipped.
@@ -99,9 +100,9 @@ class ScanFile:
     partition_values: physical column name -> text as in the log.
     deletion_vector: its rows are left out. selection: if set, only its rows are read (change data feed).
     constants: values of CONSTANT columns for every row, by logical name. stats, tags, clustering_provider: as in the log, and
-    path_text: the log's spelling of the path, if the plan kept them. number: of the file in a plan for DML. part: the byte range
-    (first byte, length) of the row groups to read. A row group belongs to the range that holds its middle. None for the whole
-    file.
+    path_text: the log's spelling of the path, if the plan kept them. number: the file's number in a plan for DML.
+    part: the byte range (first byte, length) of the row groups to read. A row group belongs to the range that holds its middle.
+    None for the whole file.
     """
 
     path: str

@@ -42,7 +42,8 @@ class Numbers:
     bounds: _Bounds
 
     def scaled(self, scale: int) -> Numbers | None:
-        """The same numbers with more decimal places; None if they may not fit 64 bits. scale: the new one, not a smaller one."""
+        """The same numbers with more decimal places; None if they may not fit 64 bits. scale: the new number of places, at least
+        the present one."""
         factor = 10 ** (scale - self.scale)
         if factor == 1:
             return self
@@ -53,8 +54,8 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Summand:
-    """A tree, of one of three forms: a column, by its name; a constant, digits * 10^-scale; an operation (*, + or -) on left and
-    right. The fields of the other forms have their defaults."""
+    """The argument of a sum, as a tree. It has one of three forms: a column, by its name; a constant, digits * 10^-scale; an
+    operation (*, + or -) on left and right. The fields of the other forms have their defaults."""
 
     column: str | None = None
     digits: int = 0
@@ -65,7 +66,8 @@ class Summand:
 
     @classmethod
     def parse(cls, expression: Any) -> Summand:
-        """expression: from JSON, as in the module's example. Raises ValueError, KeyError, TypeError for anything else."""
+        """The summand in a JSON value. expression: the value, as in the module's example. Raises ValueError, KeyError, TypeError
+        for anything else."""
         if isinstance(expression, str):
             return cls(column=expression)
         if isinstance(expression, dict):
@@ -117,7 +119,8 @@ class Summand:
 
 
 def _combine(operation: str, left: Numbers, right: Numbers, scale: int) -> Numbers | None:
-    """The result of the operation on the values of both sides; None if it may exceed 64 bits. scale: of the result."""
+    """The result of the operation on the values of both sides; None if it may exceed 64 bits. scale: the number of decimal places
+    of the result."""
     compute, compute_bound = _OPERATIONS[operation]
     # Each operation has its smallest and largest result at the bounds of the two sides.
     ends = [compute_bound(left_end, right_end) for left_end in left.bounds for right_end in right.bounds]

@@ -16,7 +16,7 @@ import orjson
 import pyarrow as pa
 
 from delta_py.changes.schema_changes import why_incompatible
-from delta_py.changes.spilling_file_list import collected
+from delta_py.changes.spilling_file_list import collect_batches
 from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.log.commit_reader import FILE_SCHEMA, ONLY_FOR_COMMITS, CommitReader, adds_batch, changes_rows, corrupt_line
 from delta_py.log.file_keys import path_and_key
@@ -58,7 +58,7 @@ def read_commit(reader: CommitReader, file: LogFile, *, with_stats: bool) -> Str
     """Read a commit. with_stats: keep the statistics of the files. Raises CorruptTableError, LogFileNotFoundError."""
     parser = _CommitParser(reader, file)
     schema = stream_schema(with_stats=with_stats)
-    files = collected(parser.batches(schema), schema)
+    files = collect_batches(parser.batches(schema), schema)
     return StreamCommit(
         file=file, files=files, removed_path=parser.removed_path, protocol=parser.protocol, metadata=parser.metadata
     )

@@ -35,8 +35,9 @@ class ColumnSummary:
 
 @dataclass(frozen=True, slots=True)
 class TableSummary:
-    """What the repr of a table shows. place: the table's name or path. rows: None if the log does not contain them. problem: why
-    facts are missing; None if all are known. columns: at most as many as are shown. column_count: of all top-level columns."""
+    """What the repr of a table shows. place: the table's name or path. rows: the number of rows; None if the log does not contain
+    it. columns: the columns that are shown. column_count: the number of all top-level columns. problem: why facts are missing;
+    None if all are known."""
 
     place: str
     version: int | None = None
@@ -84,11 +85,12 @@ class TableSummary:
 
 
 def recorded_row_count(snapshot: Snapshot) -> int | None:
-    """The number of rows in a version, if the log has it for every file."""
+    """The number of rows in a version; None if the log does not have the row count of every file."""
     return _file_counts(snapshot).rows_kept
 
 
 def _file_counts(snapshot: Snapshot) -> ScanReport:
+    """The counts of a version's files, bytes and rows, from a scan of all files without any column."""
     return plan_scan(snapshot, (), options=ScanOptions(count_rows=True)).report
 
 
@@ -111,8 +113,8 @@ def summary_of(snapshot: Snapshot, name: str | None = None) -> TableSummary:
 
 
 def summary_or_problem(summary_so_far: TableSummary, step: Callable[[], TableSummary]) -> TableSummary:
-    """The summary that `step` makes. If the step fails, the known summary, with the error's message as its problem. A repr must
-    not raise, whatever is wrong with a table, its storage or the session: it would hide the error that a person is looking
+    """The summary that `step` makes. If the step fails, the summary so far, with the error's message as its problem. A repr must
+    not raise, whatever is wrong with a table, its storage or the session: its error would hide the one that a person is looking
     for."""
     try:
         return step()

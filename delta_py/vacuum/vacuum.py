@@ -49,7 +49,7 @@ from delta_py.log.last_vacuum import read_last_vacuum
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import list_log
 from delta_py.object_stores.open_store import coordination_of, refuse_in_transaction
-from delta_py.progress import note_listed, progress
+from delta_py.progress import count_listed_files, progress
 from delta_py.protocol.intervals import DELETED_FILE_RETENTION, retention_ms
 from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, are_plain
 from delta_py.protocol.table_config import Operation
@@ -257,7 +257,7 @@ class Vacuum:
         def batches() -> Iterator[pa.RecordBatch]:
             """The listed files that are old enough. Notes the other tables that lie in the directory."""
             for batch in list_files(self._store):
-                note_listed(batch.num_rows)
+                count_listed_files(batch.num_rows)
                 in_logs = batch["path"].filter(pc.match_substring(batch["path"], "/_delta_log/")).to_pylist()
                 tables.update(table for path in in_logs if (table := table_above(path)) is not None)
                 yield batch.filter(self._are_old(batch))

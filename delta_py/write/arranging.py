@@ -1,6 +1,8 @@
-"""Rows of a bin of files in another order, written to several new files: the work of the tasks (executor).
+"""The work of the tasks that write the rows of a bin (files that are compacted together) in another order, to several new files.
 
-    sample = sample_columns(files, arrangement, every=80)             # to fit a RowOrder to
+A sample of the rows tells how to cut the bin into pieces; the rows of each piece go to one file.
+
+    sample = sample_columns(files, arrangement, every=80)             # a RowOrder is fitted to the sample
     for piece, rows in split_rows(files, arrangement, order): ...     # goes to the task that writes the piece's file
     written = write_pieces(batches, arrangement, task=3)              # the pieces of one file, by their numbers
 
@@ -21,7 +23,7 @@ from delta_py.layout.row_order import RowOrder, column_at
 from delta_py.parquet.file_reader import read_files
 from delta_py.prefetch import prefetch
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.write_state import rearranging
+from delta_py.row_rules.write_state import for_rearranged_rows
 from delta_py.scan.packing import equal_runs
 from delta_py.scan.planning import ScanOptions, make_state
 from delta_py.scan.scan_state import ScanFile, ScanState
@@ -45,7 +47,8 @@ _FILE_SIZE_TOLERANCE = 1.5  # how much larger than its target a file may get bef
 class Arrangement:
     """How rows are written, and the columns that order them; every task gets it.
 
-    paths: logical. ordering_columns: the scan of these columns alone.
+    rewrite: how the rows are read and written. paths: the columns or fields that order the rows, by logical names.
+    ordering_columns: the scan that reads only these columns.
     """
 
     rewrite: Rewrite
@@ -54,9 +57,9 @@ class Arrangement:
 
     @classmethod
     def of(cls, config: TableConfig, rewrite: Rewrite, paths: Sequence[Path], target_bytes: int) -> Arrangement:
-        """How tasks write rows in the order of some columns. paths: of columns that are not partition columns, as the schema
-        spells them. rewrite: for rows that are only moved."""
-        state = rearranging(rewrite.state, target_file_bytes=int(target_bytes * _FILE_SIZE_TOLERANCE))
+        """How tasks write rows in the order of some columns. paths: the columns or fields, as the schema spells them; none is a
+        partition column. rewrite: one for rows that are only moved. target_bytes: about the size of the new files."""
+        state = for_rearranged_rows(rewrite.state, target_file_bytes=int(target_bytes * _FILE_SIZE_TOLERANCE))
         options = ScanOptions(timezone=state.time_zone)
         columns = make_state(config, state.store, _select_paths(config.schema, paths), None, options)
         return cls(replace(rewrite, state=state), tuple(paths), columns)
@@ -64,7 +67,7 @@ class Arrangement:
 
 @dataclass(frozen=True, slots=True)
 class SampledBin:
-    """The files of a bin whose rows are sampled. every: take every n-th row of the files."""
+    """The files of a bin whose rows are sampled. every: a sample takes every n-th row of the files; this is n."""
 
     files: tuple[ScanFile, ...]
     every: int
@@ -85,7 +88,8 @@ def _select_paths(struct: StructType, paths: Sequence[Path]) -> StructType:
     fields = []
     for field in struct.fields:
         inner_paths = [path[1:] for path in paths if path[0] == field.name]
-        if inner_paths and all(inner_paths):
+        # An empty path is the field itself; then the field is needed as a whole.
+        if inner_paths and () not in inner_paths:
             assert isinstance(field.data_type, StructType)
             field = replace(field, data_type=_select_paths(field.data_type, inner_paths))
         if inner_paths:
@@ -94,14 +98,14 @@ def _select_paths(struct: StructType, paths: Sequence[Path]) -> StructType:
 
 
 def sample_columns(files: Sequence[ScanFile], arrangement: Arrangement, every: int) -> pa.Table:
-    """Every n-th live row of the files: a column for each of the paths, named by their numbers. Texts and bytes are cut to their
-    beginnings, because the driver holds the samples of all bins."""
+    """Every n-th live row of the files (n is `every`), with a column for each of arrangement.paths, named 0, 1, and so on. Texts
+    and bytes are cut to their beginnings, because the driver holds the samples of all bins."""
     names = [str(number) for number in range(len(arrangement.paths))]
-    # ahead_of_batch: how many rows from the batch's first row on are skipped before the next sample.
-    parts, ahead_of_batch = list[pa.RecordBatch](), 0
+    # skipped_rows: how many rows at the beginning of the batch come before its first sampled row.
+    parts, skipped_rows = list[pa.RecordBatch](), 0
     for batch in read_files(arrangement.ordering_columns, files):
-        sampled_rows = np.arange(ahead_of_batch, batch.num_rows, every)
-        ahead_of_batch = (ahead_of_batch - batch.num_rows) % every
+        sampled_rows = np.arange(skipped_rows, batch.num_rows, every)
+        skipped_rows = (skipped_rows - batch.num_rows) % every
         columns = [_cut_texts(column_at(batch, path).take(pa.array(sampled_rows))) for path in arrangement.paths]
         parts.append(pa.RecordBatch.from_arrays(columns, names=names))
     return pa.Table.from_batches(parts) if parts else pa.table({name: pa.nulls(0) for name in names})
@@ -118,8 +122,8 @@ def _cut_texts(values: pa.Array) -> pa.Array:
 
 
 def split_rows(files: Sequence[ScanFile], arrangement: Arrangement, order: RowOrder) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """All live rows of the files, as pairs of a piece's number and rows of it. Memory: three times _MOST_GATHERED_BYTES, and two
-    batches."""
+    """All live rows of the files, as pairs: the number of a piece, and rows that belong to it. order: tells each row's piece.
+    Memory: three times _MOST_GATHERED_BYTES, and two batches."""
     batches = prefetch(live_batches(files, arrangement.rewrite))  # one core decodes, another sorts
     for rows in combine_batches(batches, _MOST_GATHERED_BYTES, _MOST_GATHERED_ROWS):
         piece_numbers = order.pieces(rows)
@@ -137,7 +141,7 @@ def write_pieces(batches: Iterable[pa.RecordBatch], arrangement: Arrangement, *,
     return write_unchanged(arrangement.rewrite.state, batches, task=task)
 
 
-def to_bytes(rows: pa.RecordBatch) -> bytes:
+def rows_to_bytes(rows: pa.RecordBatch) -> bytes:
     """Serialize rows to send them to another task."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
@@ -146,6 +150,6 @@ def to_bytes(rows: pa.RecordBatch) -> bytes:
     return data
 
 
-def from_bytes(data: bytes | pa.Buffer) -> pa.RecordBatch:
-    """The inverse of to_bytes."""
+def rows_from_bytes(data: bytes | pa.Buffer) -> pa.RecordBatch:
+    """The inverse of rows_to_bytes."""
     return pa.ipc.open_stream(data).read_next_batch()

@@ -29,7 +29,7 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from delta_py.protocol.identity_columns import identity_columns
 from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, data_file_name, partition_directory
-from delta_py.row_rules.conform import ConformedBatch, Conformer, unchanged
+from delta_py.row_rules.conform import ConformedBatch, Conformer, as_conformed
 from delta_py.row_rules.identity_numbers import IdentityValues
 from delta_py.row_rules.write_state import WriteState
 from delta_py.scan.file_groups import CHANGE_TYPE
@@ -59,8 +59,8 @@ class WrittenFiles:
     """The files that one or more tasks wrote, as actions that are not committed yet.
 
     row_count: rows in `adds`. size_bytes: bytes of `adds`. new_paths: the files that this write created; they may be deleted if
-    it is not committed. An add may also name a file that existed before. identity_marks: identity columns that got numbers, and
-    the number furthest along the column's step, one mark for each task.
+    it is not committed. An add may also name a file that existed before. identity_marks: pairs of an identity column that got
+    numbers and the furthest of its numbers in the direction of its step; each task gives one pair for such a column.
     """
 
     adds: tuple[AddFile, ...] = ()
@@ -105,7 +105,8 @@ def write_files(state: WriteState, batches: Iterable[pa.RecordBatch], *, task: i
 
 
 def write_unchanged(state: WriteState, batches: Iterable[pa.RecordBatch], *, task: int = 0) -> WrittenFiles:
-    """As write_files, for rows of this table that are only moved: they already satisfy the table's rules."""
+    """As write_files, for rows of this table that are only moved. They are not checked, because they already satisfy the table's
+    rules."""
     return _write_all(unchanged_batches(batches), [FileSetWriter(state, task)])
 
 
@@ -120,7 +121,8 @@ def _write_all(batches: Iterable[ConformedBatch], writers: Sequence[FileSetWrite
 
 @contextmanager
 def abandon_on_failure(table_root: str, writers: Sequence[FileSetWriter]) -> Iterator[None]:
-    """If the block raises, the files that the writers have started are deleted. An OSError becomes a StorageError."""
+    """If the block raises, delete the files that the writers have started. An OSError becomes a StorageError. table_root: for the
+    error."""
     try:
         yield
     except BaseException as error:
@@ -134,10 +136,10 @@ def abandon_on_failure(table_root: str, writers: Sequence[FileSetWriter]) -> Ite
 
 
 def unchanged_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[ConformedBatch]:
-    """Rows of the table itself, which satisfy its rules, in pieces small enough to hold."""
+    """Rows of the table itself, which satisfy its rules, in pieces of about _SLICE_BYTES."""
     for batch in batches:
         for piece in _slices(batch):
-            yield unchanged(piece)
+            yield as_conformed(piece)
 
 
 class TaskConformer:
@@ -152,11 +154,12 @@ class TaskConformer:
 
     @property
     def identity_marks(self) -> tuple[tuple[str, int], ...]:
-        """As in WrittenFiles, for the rows so far."""
+        """WrittenFiles.identity_marks for the rows that were conformed so far."""
         return () if self._identities is None else self._identities.marks
 
     def conform(self, batch: pa.RecordBatch, *, new_rows: bool = True) -> Iterator[ConformedBatch]:
-        """The batch, in pieces small enough to hold. new_rows: as in Conformer.conform. Raises as Conformer."""
+        """The conformed rows of the batch, in pieces of about _SLICE_BYTES. new_rows: as in Conformer.conform. Raises as
+        Conformer."""
         if self._conformer is None or not batch.schema.equals(self._schema):
             self._conformer, self._schema = Conformer(self._state, batch.schema, self._identities), batch.schema
         for piece in _slices(batch):
@@ -229,8 +232,8 @@ def delete_files_of(store: ObjectStore, write_id: str) -> int:
 def delete_files_on_failure(
     state: WriteState, run: Callable[[Callable[[], int]], object] = lambda step: step()
 ) -> Iterator[None]:
-    """If the block raises, the files with the write's id are deleted. run: calls the function that deletes them, in the process
-    where that is possible."""
+    """If the block raises, delete the files with the write's id in their names. run: calls the function that deletes them, in a
+    process that has access to the table."""
     try:
         yield
     except BaseException:
@@ -265,9 +268,10 @@ class _Partition:
 
 
 class FileSetWriter:
-    """Buffers rows per partition until they fill a row group; opens a file when its first row group is written.
+    """Writes the rows of one task to data files, or to files of change data. Buffers rows per partition until they fill a row
+    group; opens a file when its first row group is written.
 
-    change_type: insert, delete, update_preimage or update_postimage, for rows that are written as change data.
+    change_type: None for data files; insert, delete, update_preimage or update_postimage for rows that are change data.
     Protocol: Data Files; Add CDC File.
     """
 
@@ -332,8 +336,8 @@ class FileSetWriter:
         limit, start = self._layout.max_records_per_file, 0
         while start < rows.num_rows:
             file = partition.file or self._open_next_file(partition)
-            room = rows.num_rows if limit is None else limit - file.row_count
-            part = rows.slice(start, room)
+            free_rows = rows.num_rows if limit is None else limit - file.row_count
+            part = rows.slice(start, free_rows)
             file.parquet.write_table(pa.Table.from_batches([part]), row_group_size=self._layout.row_group_rows)
             file.stats.update(part)
             file.row_count += part.num_rows
@@ -341,7 +345,9 @@ class FileSetWriter:
             self._open_partitions.move_to_end(partition.key)
             if file.sink.tell() >= self._layout.target_file_bytes or file.row_count == limit:
                 self._close_file(partition)
-        if len(self._open_partitions) > self._layout.max_open_files:  # close the file that was written to longest ago
+        # This call has opened at most one file that is still open. If that is one too many, close the file that was written to
+        # longest ago.
+        if len(self._open_partitions) > self._layout.max_open_files:
             self._close_file(next(iter(self._open_partitions.values())))
 
     def _open_next_file(self, partition: _Partition) -> _OpenFile:

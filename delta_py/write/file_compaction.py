@@ -20,11 +20,11 @@ from pyroaring import BitMap64
 from delta_py.parquet.row_counts import read_row_count
 from delta_py.prefetch import prefetch
 from delta_py.protocol.deletion_vectors import from_row_indexes, read_deletion_vector, row_indexes
-from delta_py.row_rules.write_state import rearranging
+from delta_py.row_rules.write_state import for_rearranged_rows
 from delta_py.scan.scan_state import ScanFile
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles, delete_files, write_unchanged
-from delta_py.write.rewrite import Rewrite, live_batches, removed, wrong_row_count
+from delta_py.write.rewrite import Rewrite, live_batches, remove_action_of, wrong_row_count
 
 
 def compact(
@@ -32,9 +32,9 @@ def compact(
 ) -> WrittenFiles:
     """Write the live rows of files of one partition to one file; to none if no row remains.
 
-    rewrite: of a table state whose target_file_bytes no file reaches. count_rows: called with the rows of each batch. Memory: two
-    batches and a row group. Raises RowCountMismatchError if the files do not have as many rows as their statistics say. Then the
-    new file is deleted.
+    rewrite: from for_compaction, so that no file reaches the target size and all rows go to one file. count_rows: called with the
+    row count of each batch, to report progress. Memory: two batches and a row group. Raises RowCountMismatchError if the files do
+    not have as many rows as their statistics say. Then the new file is deleted.
     """
     batches = prefetch(live_batches(files, rewrite))  # one core decodes, another encodes
     batches = batches if count_rows is None else report_row_counts(batches, count_rows)
@@ -43,7 +43,7 @@ def compact(
     if mismatch is not None:
         delete_files(rewrite.state.store, written.new_paths)
         raise mismatch
-    removes = tuple(removed(file, data_change=rewrite.state.data_change) for file in files)
+    removes = tuple(remove_action_of(file, data_change=rewrite.state.data_change) for file in files)
     return WrittenFiles.of_all([written, WrittenFiles(removes=removes)])
 
 
@@ -54,19 +54,19 @@ def report_row_counts(batches: Iterable[pa.RecordBatch], count_rows: Callable[[i
         count_rows(batch.num_rows)
 
 
-def positions_of_new_deletions(store: ObjectStore, files: Sequence[ScanFile], live: Sequence[ScanFile]) -> BitMap64 | None:
+def positions_of_new_deletions(store: ObjectStore, files: Sequence[ScanFile], live_files: Sequence[ScanFile]) -> BitMap64 | None:
     """The positions, in the file that `compact` made of `files`, of rows that were deleted since then; None if rows were
     restored.
 
-    live: the same files with their current deletion vectors.
+    live_files: the same files with their current deletion vectors.
     """
     # offset: the position of the file's first remaining row in the new file.
     new_positions, offset = BitMap64(), 0
-    for old_file, live_file in zip(files, live, strict=True):
+    for old_file, live_file in zip(files, live_files, strict=True):
         assert old_file.path == live_file.path
         deleted_rows, deleted_rows_now = _read_vector(store, old_file), _read_vector(store, live_file)
         if not deleted_rows <= deleted_rows_now:
-            return None
+            return None  # a row that the new file lacks is live again
         row_count = read_row_count(store, old_file.path, old_file.size_bytes)
         skipped_rows = _positions_in_file(deleted_rows, row_count)
         new_deletions = _positions_in_file(deleted_rows_now - deleted_rows, row_count)
@@ -90,4 +90,4 @@ def _positions_in_file(rows: BitMap64, row_count: int) -> np.ndarray[tuple[int],
 
 def for_compaction(rewrite: Rewrite) -> Rewrite:
     """The same rewrite for rows that are only rearranged, with one file for each bin: no file reaches the target size."""
-    return replace(rewrite, state=rearranging(rewrite.state, target_file_bytes=2**62))
+    return replace(rewrite, state=for_rearranged_rows(rewrite.state, target_file_bytes=2**62))

@@ -19,8 +19,8 @@ from delta_py.progress import steps
 from delta_py.storage.copying import OtherSizeError, copy_object
 from delta_py.storage.store import ObjectStore
 
-# source_path: as the source's store reads it. path: below the target's root. size: bytes by the log, null for a deletion vector
-# file. least: the minimum size in bytes.
+# source_path: as the source's store reads it. path: below the target's root. size: the file's bytes by the log; null for a
+# deletion vector file, whose size the log does not tell. least: the minimum size in bytes; the file's vectors end there.
 COPY_SCHEMA = pa.schema([("source_path", pa.string()), ("path", pa.string()), ("size", pa.int64()), ("least", pa.int64())])
 
 Copy: TypeAlias = Mapping[str, Any]

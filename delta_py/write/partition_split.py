@@ -23,13 +23,15 @@ _Codes: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 def split_by_partition(batch: pa.RecordBatch, fields: tuple[StructField, ...]) -> Iterator[tuple[PartitionKey, pa.RecordBatch]]:
     """The rows of each partition, in the order of the batch, with the partition's values as protocol text.
 
-    fields: the partition columns. Each part owns its memory unless it is the whole batch.
+    fields: the partition columns. The rows of a partition are copied, unless they are the whole batch: a caller may hold them
+    without holding the batch.
     Raises InvariantViolationError for an empty text in a NOT NULL column: as a partition value it would become null.
     Protocol: Partition Value Serialization.
     """
     if not fields or batch.num_rows == 0:
         yield (), batch
         return
+    # For each partition column: the number of each row's value, and the texts of the numbered values.
     indices, texts = zip(*(_distinct_texts(batch.column(f.name), f) for f in fields), strict=True)
     # Rows of one partition have the same code, and stand together in `order`.
     codes = _combine_codes(indices)

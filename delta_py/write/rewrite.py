@@ -53,12 +53,12 @@ from delta_py.write.task_changes import vector_file_id
 _ROW_INDEX = StructType((StructField(ROW_ADDRESS, StructType((StructField("row_index", LONG),))),))
 _COPIED_TOGETHER_BYTES = 16 * 1024 * 1024  # about the most bytes of small files whose rows are copied to one new file
 _VECTOR_FILE_BYTES = 16 * 1024 * 1024  # about the size of a file with many deletion vectors
-_BYTES_A_ROW = 2  # the most bytes that a row's position takes in a deletion vector
+_BYTES_A_ROW = 2  # about the most bytes that a row's position takes in a deletion vector, by which the file size is estimated
 
 
 class Repeats(Enum):
-    """What it means if the same row is passed more than once. FORBIDDEN: a bug. AMBIGUOUS: several source rows of a MERGE
-    matched it. IGNORED: it is deleted, however often it is passed."""
+    """What it means if an operation passes the same row of a file more than once as a row to remove. FORBIDDEN: a bug. AMBIGUOUS:
+    several source rows of a MERGE match the row, which is an error. IGNORED: the row is deleted, however often it is passed."""
 
     FORBIDDEN = "forbidden"
     AMBIGUOUS = "ambiguous"
@@ -67,11 +67,11 @@ class Repeats(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """How rows are removed from files of one table state; every task gets it.
+    """How tasks remove rows from the files of a table, and how they copy rows; every task gets it.
 
-    state: for rows that are copied, with the columns of row ids if there are any; rows: the scan of these rows.
-    plain, plain_rows: the same without row ids, for change data. use_deletion_vectors: otherwise files are rewritten.
-    change_data: write the removed rows as change data.
+    state: writes the rows that are copied to new files, with the columns of row ids if the table tracks rows. rows: the scan that
+    reads these rows. plain, plain_rows: the same without row ids, for change data. use_deletion_vectors: otherwise files are
+    rewritten. change_data: write the removed rows as change data. repeats: what it means if a row is passed more than once.
     """
 
     state: WriteState
@@ -87,8 +87,9 @@ class Rewrite:
     def of(
         cls, config: TableConfig, state: WriteState, *, change_data: bool | None = None, repeats: Repeats = Repeats.FORBIDDEN
     ) -> Rewrite:
-        """How rows are removed from the files of a table. change_data: None if rows are only deleted: then deletion vectors alone
-        describe the change."""
+        """How rows are removed from the files of a table. state: writes copied rows; it has no columns of row ids yet.
+        change_data: whether to write the removed rows as change data; None if rows are only deleted: then only if the table has
+        no deletion vectors, which would describe the change by themselves."""
         vectors, row_ids, fields = config.enabled("deletionVectors"), RowIdColumns.of(config), config.schema.fields
         options = ScanOptions(timezone=state.time_zone, row_address=row_ids is not None, to_write=True)
         plain = make_state(config, state.store, config.schema, None, options)
@@ -103,9 +104,11 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class TouchedFile:
-    """A file, and the positions of the rows to remove: the sets may overlap only if a row was passed twice.
+    """A file, and the positions of the rows to remove from it, in one set for each task that reported some. deleted: rows to
+    delete. updated: rows whose new versions are in other files.
 
-    The counts are numbers of passed rows. file: with its statistics and the log's spelling of its path.
+    The counts are numbers of reported rows: larger than the sets if a row was reported more than once. file: with its statistics
+    and the log's spelling of its path.
     """
 
     file: ScanFile
@@ -117,8 +120,9 @@ class TouchedFile:
 
 @dataclass(frozen=True, slots=True)
 class RemovedRows:
-    """Actions that remove rows from files, and their counts. copied: rows that were rewritten unchanged. vectors_added: to files
-    that had none; vectors_removed: of files that were removed or rewritten."""
+    """The actions that remove rows from files (written), and counts. deleted, updated: removed rows. copied: rows that were
+    written unchanged to new files. vectors_added: deletion vectors of files that had none. vectors_updated: larger vectors.
+    vectors_removed: vectors of files that were removed or rewritten."""
 
     written: WrittenFiles = field(default_factory=WrittenFiles)
     deleted: int = 0
@@ -140,11 +144,11 @@ _COUNTS = ("deleted", "updated", "copied", "vectors_added", "vectors_updated", "
 
 
 def row_index_columns() -> StructType:
-    """The columns that a scan must return for matched_rows."""
+    """The columns that a scan must return for find_matching_rows."""
     return _ROW_INDEX
 
 
-def matched_rows(file: ScanFile, matching: ScanState) -> TouchedFile | None:
+def find_matching_rows(file: ScanFile, matching: ScanState) -> TouchedFile | None:
     """The file with the rows that the scan `matching` returns from it, as rows to delete; None if there are none.
 
     matching: returns row_index_columns() of exactly the rows to delete (drop_rows).
@@ -156,7 +160,7 @@ def matched_rows(file: ScanFile, matching: ScanState) -> TouchedFile | None:
 
 
 def live_batches(files: Sequence[ScanFile], rewrite: Rewrite) -> Iterator[pa.RecordBatch]:
-    """The live rows of files, with their ids if the table tracks rows, for write_unchanged of rewrite.state."""
+    """The live rows of files, with their ids if the table tracks rows. write_unchanged(rewrite.state, ...) writes them."""
     return _with_row_ids(read_files(rewrite.rows, files), rewrite)
 
 
@@ -166,9 +170,9 @@ def _with_row_ids(batches: Iterator[pa.RecordBatch], rewrite: Rewrite) -> Iterat
     return batches if rewrite.row_ids is None else map(rewrite.row_ids.convert_scanned, batches)
 
 
-def removed(file: ScanFile, *, now_ms: int | None = None, data_change: bool = True) -> RemoveFile:
-    """The action that removes the whole file from the table. now_ms: since 1970, the deletion time.
-    Protocol: Add File and Remove File.
+def remove_action_of(file: ScanFile, *, now_ms: int | None = None, data_change: bool = True) -> RemoveFile:
+    """The action that removes the whole file from the table. now_ms: the deletion time in ms since 1970; None for the current
+    time. data_change: False if the removal only moves rows to other files. Protocol: Add File and Remove File.
     """
     return RemoveFile(
         path=file.path,
@@ -230,8 +234,8 @@ def remove_rows(files: Iterable[TouchedFile], rewrite: Rewrite, *, task: int = 0
 
 @dataclass(frozen=True, slots=True)
 class _RowSets:
-    """A file's rows, as sets of positions. deleted_before: by the file's deletion vector. deleted, updated: to remove now.
-    row_count: of the Parquet file, with the deleted rows."""
+    """A file's rows, as sets of positions. deleted_before: rows that the file's deletion vector deletes. deleted, updated: rows
+    to remove now. row_count: the number of rows in the Parquet file, with the deleted rows."""
 
     row_count: int
     deleted_before: BitMap64
@@ -250,7 +254,7 @@ class _RowSets:
 class _RowRemover:
     """Removes rows from one file after another. parts: the results so far.
 
-    _image_writers: the writers of change data, by kind. _to_copy: files whose remaining rows are not copied yet.
+    _image_writers: the writers of change data, by kind. _waiting_for_copy: files whose remaining rows are not copied yet.
     _waiting_for_vector: files whose larger deletion vectors are not written yet; _removed_row_count: the positions in these
     vectors.
     """
@@ -261,7 +265,7 @@ class _RowRemover:
         if rewrite.change_data:
             kinds = ("delete", "update_preimage")
             self._image_writers = {kind: FileSetWriter(rewrite.plain, task, kind) for kind in kinds}
-        self._to_copy: list[tuple[ScanFile, _RowSets]] = []
+        self._waiting_for_copy: list[tuple[ScanFile, _RowSets]] = []
         self._bytes_to_copy = 0
         self._waiting_for_vector: list[tuple[ScanFile, _RowSets]] = []
         self._removed_row_count = 0
@@ -287,7 +291,7 @@ class _RowRemover:
         if self._image_writers:
             self._write_images(file, rows.deleted, "delete")
             self._write_images(file, rows.updated, "update_preimage")
-        remove = removed(file, data_change=self._rewrite.state.data_change)
+        remove = remove_action_of(file, data_change=self._rewrite.state.data_change)
         had_vector = int(file.deletion_vector is not None)
         counts = {"deleted": len(rows.deleted), "updated": len(rows.updated)}
         if rows.remaining_count == 0:
@@ -301,7 +305,7 @@ class _RowRemover:
             self._copy_later(file, rows)
 
     def finish(self) -> RemovedRows:
-        """Write what waits, and return the results of all files."""
+        """Write the vectors and copies that wait for more files, and return the results of all files."""
         self._write_vectors()
         self._write_copies()
         images = WrittenFiles.of_all([writer.finish() for writer in self.image_writers])
@@ -310,7 +314,7 @@ class _RowRemover:
     # ------------------------------------------------------------ deletion vectors
 
     def _add_vector_later(self, file: ScanFile, rows: _RowSets) -> None:
-        """Let the file wait until the vectors fill a deletion vector file."""
+        """Let the file wait until its vector and those of other files fill a deletion vector file."""
         self._waiting_for_vector.append((file, rows))
         self._removed_row_count += rows.row_count - rows.remaining_count
         if self._removed_row_count * _BYTES_A_ROW >= _VECTOR_FILE_BYTES:
@@ -329,7 +333,7 @@ class _RowRemover:
         self._store.put_if_absent(path, data)
         data_change = self._rewrite.state.data_change
         adds = (
-            with_vector(added(file, data_change=data_change), vector, rows.row_count)
+            with_vector(add_action_of(file, data_change=data_change), vector, rows.row_count)
             for (file, rows), vector in zip(waiting, vectors, strict=True)
         )
         self.parts.append(RemovedRows(WrittenFiles(adds=tuple(adds))))
@@ -337,18 +341,18 @@ class _RowRemover:
     # ------------------------------------------------------------ new files
 
     def _copy_later(self, file: ScanFile, rows: _RowSets) -> None:
-        """Small files are copied together: a new file has a high cost that does not depend on its rows, above all in wide tables.
-        A large file is copied alone, so that its rows are not mixed with those of other files."""
-        if self._to_copy and self._bytes_to_copy + file.size_bytes > _COPIED_TOGETHER_BYTES:
+        """Let the file wait, so that the rows of small files are copied together: a new file has a high cost that does not depend
+        on its rows, above all in wide tables. A large file is copied alone, so that its rows are not mixed with others."""
+        if self._waiting_for_copy and self._bytes_to_copy + file.size_bytes > _COPIED_TOGETHER_BYTES:
             self._write_copies()
-        self._to_copy.append((file, rows))
+        self._waiting_for_copy.append((file, rows))
         self._bytes_to_copy += file.size_bytes
 
     def _write_copies(self) -> None:
         """Write the remaining rows of the waiting files to new ones, and check that none is missing."""
-        if not self._to_copy:
+        if not self._waiting_for_copy:
             return
-        files, self._to_copy, self._bytes_to_copy = self._to_copy, [], 0
+        files, self._waiting_for_copy, self._bytes_to_copy = self._waiting_for_copy, [], 0
         batches = (batch for file, rows in files for batch in self._remaining_rows(file, rows))
         written = write_unchanged(self._rewrite.state, _with_row_ids(batches, self._rewrite), task=self._task)
         self.parts.append(RemovedRows(written, copied=written.row_count))
@@ -396,14 +400,14 @@ def _read_row_sets(store: ObjectStore, touched: TouchedFile, repeats: Repeats) -
         raise _repeated_rows_error(file, sum(counts), len(deleted | updated), repeats)
     deleted_before = BitMap64() if file.deletion_vector is None else read_deletion_vector(store, file.deletion_vector)
     row_count = read_row_count(store, file.path, file.size_bytes)
-    rows = _RowSets(row_count, _in_file(deleted_before, row_count), deleted, updated)
+    rows = _RowSets(row_count, _drop_positions_after_end(deleted_before, row_count), deleted, updated)
     removed_rows = deleted | updated
     if not removed_rows.isdisjoint(deleted_before) or removed_rows.max() >= row_count:
         raise _row_count_error(file, rows, "some of the rows to delete do not exist, or are deleted already")
     return rows
 
 
-def _in_file(vector: BitMap64, row_count: int) -> BitMap64:
+def _drop_positions_after_end(vector: BitMap64, row_count: int) -> BitMap64:
     """The vector without positions after the file's last row. Such vectors exist, and readers ignore these positions."""
     return vector & BitMap64(range(row_count))
 
@@ -416,9 +420,9 @@ def _read_union(store: ObjectStore, sets: tuple[DeletionVectorDescriptor, ...]) 
     return positions
 
 
-def added(file: ScanFile, *, data_change: bool = True) -> AddFile:
-    """The action that adds a file of a plan again, unchanged, with everything that the log says about it (keep_all).
-    Protocol: Add File and Remove File.
+def add_action_of(file: ScanFile, *, data_change: bool = True) -> AddFile:
+    """The action that adds a file of a scan again, unchanged, with everything that the log says about it: the scan must have the
+    option keep_all. data_change: False if the table's rows stay the same. Protocol: Add File and Remove File.
     """
     return AddFile(
         path=file.path,
@@ -437,12 +441,13 @@ def added(file: ScanFile, *, data_change: bool = True) -> AddFile:
 
 
 def with_vector(add: AddFile, vector: DeletionVectorDescriptor, row_count: int) -> AddFile:
-    """The same file with another deletion vector. row_count: of the Parquet file."""
+    """The same file with another deletion vector. row_count: the rows of the Parquet file, with the deleted ones."""
     return replace(add, stats=_stats_with_wide_bounds(add.stats, row_count), deletion_vector=vector)
 
 
 def _stats_with_wide_bounds(stats: str | None, row_count: int) -> str:
-    """The file's statistics as bounds that need not be tight any more. numRecords includes the deleted rows.
+    """The file's statistics, marked as wide bounds: after a deletion no row may have the least or greatest value any more.
+    row_count: becomes numRecords, which includes the deleted rows.
     Protocol: Per-file Statistics; Writer Requirement for Deletion Vectors.
     """
     try:
@@ -466,7 +471,8 @@ def _row_count_error(file: ScanFile, rows: _RowSets, what: str) -> RowCountMisma
 
 
 def _repeated_rows_error(file: ScanFile, count: int, distinct: int, repeats: Repeats) -> DeltaError:
-    """The error for rows that were passed more than once. count: passed rows. distinct: different rows among them."""
+    """The error for rows that were passed more than once: a bug, or, in a MERGE, several source rows that match one row. count:
+    the number of passed rows. distinct: the number of different rows among them. repeats: what repeats mean."""
     if repeats is Repeats.FORBIDDEN:
         return RowCountMismatchError(
             f"{count} rows of data file {file.path} were to be changed, but these are {distinct} different rows. Nothing was "

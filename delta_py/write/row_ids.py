@@ -24,8 +24,8 @@ _METADATA_FIELDS = ("row_id", "row_commit_version")  # of the struct ROW_ADDRESS
 
 @dataclass(frozen=True, slots=True)
 class RowIdColumns:
-    """Names, in data files, of the two materialized columns. for_iceberg: they have the field ids that Iceberg reserves for
-    them."""
+    """The names, in data files, of the two columns that materialize row ids and row commit versions. for_iceberg: the columns
+    have the field ids that Iceberg reserves for them."""
 
     row_id: str
     row_commit_version: str

@@ -60,8 +60,9 @@ _POST_IMAGES = {UPDATED: "update_postimage", INSERTED: "insert"}
 
 @dataclass(frozen=True, slots=True)
 class ChangeState:
-    """What tasks need. new_rows: how new rows are written, with the columns of row ids if there are any; None if no row can be
-    new. change_data: new rows are written as change data too. write_id: part of the names of all files."""
+    """What the tasks of a DELETE, UPDATE or MERGE need to write changed rows. write_id: part of the names of all files. new_rows:
+    how new rows are written, with the columns of row ids if the table tracks rows; None for a DELETE, which has no new rows.
+    row_ids: these columns, or None. change_data: new rows are written as change data too."""
 
     store: ObjectStore
     write_id: str
@@ -72,8 +73,9 @@ class ChangeState:
 
 @dataclass(frozen=True, slots=True)
 class TouchedRows:
-    """Rows to remove from one file. deleted, updated: their positions, None if there are none. The counts are numbers of passed
-    rows: larger than the sets if a row was passed more than once."""
+    """Rows to remove from one file. file: its number in the scan. deleted, updated: the positions of deleted rows, and of the old
+    versions of updated rows; None if there are none. The counts are numbers of passed rows: larger than the sets if a row was
+    passed more than once."""
 
     file: int
     deleted: DeletionVectorDescriptor | None
@@ -84,8 +86,9 @@ class TouchedRows:
 
 @dataclass(frozen=True, slots=True)
 class TaskChanges:
-    """The result of one task. updated, inserted: counts of passed new rows. scratch: files that `touched` refers to and that
-    nobody needs after the operation. by_clause: numbers of clauses, and how many rows each of them made."""
+    """The result of one task. written: files with new rows. touched: the old rows to remove. updated, inserted: counts of passed
+    new rows. scratch: paths of files that hold positions for `touched`; nobody needs them after the operation. by_clause: pairs
+    of a MERGE clause's number and the number of rows that it made."""
 
     written: WrittenFiles = field(default_factory=WrittenFiles)
     touched: tuple[TouchedRows, ...] = ()
@@ -135,8 +138,8 @@ def _count_values(numbers: pa.Array) -> dict[int, int]:
 
 
 class _NewRowWriter:
-    """Writes new rows to data files, and as change data. counts: new rows so far, by kind of change. _image_writers: the writers
-    of change data, by kind of change; empty if none is written."""
+    """Writes new rows to data files, and as change data. counts: new rows so far, by kind of change (UPDATED or INSERTED).
+    _image_writers: the writers of change data, by kind of change; empty if no change data is written."""
 
     def __init__(self, state: ChangeState, task: int) -> None:
         self._state = state
@@ -197,7 +200,7 @@ class _OldPositions:
     and added to the sets many at a time.
 
     _buffered: pairs of arrays, keys and row positions. A key is 2 * (number of the file) + (kind of the change).
-    _row_counts: how many rows were passed, which may be more than the set has.
+    _row_counts: how many rows were passed for each set; more than the set has if a row was passed more than once.
     """
 
     def __init__(self) -> None:
@@ -227,6 +230,7 @@ class _OldPositions:
         self._buffered, self._buffered_count = [], 0
         order = np.argsort(keys, kind="stable")
         keys, rows = keys[order], rows[order]
+        # Where each key begins in the sorted array, and where the last one ends.
         bounds = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(keys)]
         for start, stop in pairwise(bounds):
             file, kind = divmod(int(keys[start]), 2)
@@ -242,7 +246,7 @@ class _OldPositions:
         # A set has at least one byte, so more sets than _INLINE_BYTES cannot be inline together.
         inline = [inline_descriptor(self._sets[key]) for key in keys[:_INLINE_BYTES]]
         if len(inline) == len(keys) and sum(descriptor.size_in_bytes for descriptor in inline) <= _INLINE_BYTES:
-            return tuple(self._touched(dict(zip(keys, inline, strict=True)))), ()
+            return tuple(self._touched_rows(dict(zip(keys, inline, strict=True)))), ()
         data, descriptors = dv_file_bytes([self._sets[key] for key in keys], vector_file_id(write_id))
         path = descriptors[0].path
         assert path is not None
@@ -251,10 +255,10 @@ class _OldPositions:
         except BaseException:  # the reply may have been lost: the file may exist all the same
             delete_files(store, [path])
             raise
-        return tuple(self._touched(dict(zip(keys, descriptors, strict=True)))), (path,)
+        return tuple(self._touched_rows(dict(zip(keys, descriptors, strict=True)))), (path,)
 
-    def _touched(self, sets: dict[tuple[int, int], DeletionVectorDescriptor]) -> Iterator[TouchedRows]:
-        """The result for each file. sets: descriptors by file and kind of change."""
+    def _touched_rows(self, sets: dict[tuple[int, int], DeletionVectorDescriptor]) -> Iterator[TouchedRows]:
+        """The rows to remove from each file. sets: deletion vectors with their positions, by file number and kind of change."""
         for file in sorted({file for file, _ in sets}):
             deleted, updated = (file, DELETED), (file, UPDATED)
             yield TouchedRows(

@@ -68,8 +68,8 @@ def parquet_field(physical: StructField) -> pa.Field:
 def _parquet_type(data_type: DataType, name: str, nested_ids: Mapping[str, int]) -> pa.DataType:
     """The Arrow type of a column or a part of it, with the field ids of elements, keys and values that Iceberg needs.
 
-    name: of the nearest enclosing field, with the parts between it and the type, such as `tags.element`. nested_ids: field ids by
-    such names. Protocol: Iceberg Compatibility V2.
+    name: the name of the nearest enclosing field, with the parts between it and the type, such as `tags.element`. nested_ids:
+    field ids by such names. Protocol: Iceberg Compatibility V2.
     """
 
     def part(kind: DataType, part_name: str, *, nullable: bool = True) -> pa.Field:

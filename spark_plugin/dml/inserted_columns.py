@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 
 from delta_py.errors import SchemaMismatchError
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.evolution import keeps_type, takes_type
+from delta_py.row_rules.evolution import has_fixed_type, takes_type
 from delta_py.types.names import quoted
 from spark_plugin.dml.store_assignment import StoreAssignment, Typed
 from spark_plugin.schema_conversion import FieldsByName, from_spark_schema, to_spark_schema
@@ -80,7 +80,7 @@ def table_column(
             column = column.cast(query_type)
     table_type = _without_void(table_type, query_type)
     logged_field = table.config.schema.find(name)
-    if rule.evolves and logged_field is not None and not keeps_type(logged_field):
+    if rule.evolves and logged_field is not None and not has_fixed_type(logged_field):
         table_type = _evolved_type(table.config, table_type, query_type)
     return field.name, rule.cast(Typed(column, query_type), table_type, field.name)
 

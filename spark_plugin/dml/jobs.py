@@ -138,18 +138,18 @@ class Target:
         read."""
         chosen = at_table(self.spark, partial(_choose_files, self.dml, predicate, is_exact, self.listed))
         if not adapter_of(self.spark).is_driver:  # a copy of the DML chose the files
-            self.dml.take_choice(predicate, chosen)
+            self.dml.apply_chosen_files(predicate, chosen)
         return int(chosen.candidates.num_rows)
 
 
 def _choose_files(dml: Dml, predicate: Expression | None, is_exact: bool, listed: str) -> ChosenFiles:
     """Choose the files that a change reads, and write their list for the process that plans the scan. listed: the path of the
     list: an absolute one on this machine, or one among the table's files."""
-    candidates = dml.candidates(predicate)
+    candidates = dml.find_candidates(predicate)
     if is_exact:
-        candidates = dml.take_whole_files(predicate)
+        candidates = dml.split_off_whole_files(predicate)
     with pa.OSFile(listed, "wb") if os.path.isabs(listed) else dml.store.open_output(listed) as sink:
-        candidates.spool(sink)
+        candidates.write_stream(sink)
     return dml.chosen
 
 
@@ -281,5 +281,5 @@ def _remove_in_tasks(spark: SparkSession, dml: Dml, files: Sequence[TouchedFile]
         return RemovedRows()
     if dml.is_light(files):
         return at_table(spark, partial(remove_rows, files, dml.rewrite))
-    groups = dml.groups(files, tasks_worth_while(spark))
+    groups = dml.group_for_tasks(files, tasks_worth_while(spark))
     return RemovedRows.of_all(in_tasks(spark, groups, file_rewriter(dml.rewrite)))

@@ -19,10 +19,10 @@ from delta_py.storage.store import ObjectStore
 from delta_py.write.arranging import (
     Arrangement,
     SampledBin,
-    from_bytes,
+    rows_from_bytes,
+    rows_to_bytes,
     sample_columns,
     split_rows,
-    to_bytes,
     write_pieces,
 )
 from delta_py.write.data_files import WrittenFiles
@@ -81,7 +81,7 @@ def row_splitter(arrangement: Arrangement, orders: Sequence[RowOrder]) -> Callab
                 number, first_file, files = pickle.loads(share.as_py())
                 for piece, rows in split_rows(files, arrangement, orders[number]):
                     file = first_file + piece // PIECES
-                    columns = [pa.array([file], pa.int32()), pa.array([piece], pa.int32()), pa.array([to_bytes(rows)])]
+                    columns = [pa.array([file], pa.int32()), pa.array([piece], pa.int32()), pa.array([rows_to_bytes(rows)])]
                     yield pa.RecordBatch.from_arrays(columns, names=[FILE, PIECE, ROWS])
 
     return run
@@ -97,7 +97,7 @@ def piece_writer(arrangement: Arrangement) -> Callable[[Batches], Iterator[pa.Re
         # Pairs of FILE and ROWS; PIECE, between them, has only sorted them.
         rows = (row for batch in batches for row in zip(batch.column(0).to_pylist(), batch.column(2), strict=True))
         for file, rows_of_file in groupby(rows, key=lambda row: row[0]):
-            pieces = (from_bytes(data.as_buffer()) for _, data in rows_of_file)
+            pieces = (rows_from_bytes(data.as_buffer()) for _, data in rows_of_file)
             written = write_pieces(pieces, arrangement, task=file)
             yield pa.record_batch({FILE: pa.array([file], pa.int32()), ANSWER: pa.array([to_text(written)], pa.string())})
 

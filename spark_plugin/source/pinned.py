@@ -34,7 +34,7 @@ from delta_py.scan.planning import (
     row_address_column,
 )
 from delta_py.scan.time_travel import named_version
-from delta_py.snapshot import Snapshot, replaced
+from delta_py.snapshot import Snapshot, replaced_table_error
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, find_path
 from spark_plugin.options import read_limits
@@ -176,7 +176,7 @@ class PinnedChanges:
 
         store = self.options.open_store()
         if Snapshot.load(store).metadata.id != self.table_id:
-            raise replaced(store.root, "this DataFrame was made")
+            raise replaced_table_error(store.root, "this DataFrame was made")
         return plan_changes(
             store,
             **self.range.bounds,

@@ -196,6 +196,6 @@ def delete(table: Path) -> None:
     """The rows of one id."""
     dml = Dml.begin(LocalStore(str(table)), "DELETE", time_zone="UTC")
     predicate = parse_predicate(f"id = {GONE_ID}", dml.config.schema)
-    rows = target_rows(dml, dml.candidates(predicate))
+    rows = target_rows(dml, dml.find_candidates(predicate))
     chosen = rows.filter(pa.array([id == GONE_ID for id in rows["id"].to_pylist()], pa.bool_()))
     run(dml, [[changed(chosen, DELETED)]] if chosen.num_rows else [])

@@ -19,7 +19,7 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py import progress as module
-from delta_py.progress import SETTING, can_be_sampled, note_listed, part, progress, sampled, share, steps
+from delta_py.progress import SETTING, can_be_sampled, count_listed_files, part, progress, sampled, share, steps
 from tests.support.documents.terminals import counts_in, screen_of, shown_lines, written_to_terminal
 
 ROOT = Path(__file__).parents[2]
@@ -209,7 +209,7 @@ def test_samples_of_a_command_are_its_work(terminal: Terminal) -> None:
 def test_listed_files_are_shown_while_the_work_is_unknown(terminal: Terminal) -> None:
     def vacuum() -> None:
         with progress("VACUUM", "files"):
-            note_listed(1_200)
+            count_listed_files(1_200)
             wait_until_drawn(terminal)
 
     assert "1,200 files listed" in seen(terminal, vacuum)

@@ -147,7 +147,7 @@ def update_one_field(columns: int) -> Callable[[], object]:
     side = Side(StructType((StructField("s", schema_of(columns)),)))
     values = resolve_assignments(Scope((side,), Clock(0), "SET"), side, {"s.c1": "s.c2 + 1"}, "UPDATE")
     new_rows = updated_rows(side, values)
-    return lambda: new_rows.of(rows)
+    return lambda: new_rows.compute(rows)
 
 
 def evaluate_every_column(columns: int) -> Callable[[], object]:

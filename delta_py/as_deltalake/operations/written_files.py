@@ -24,7 +24,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.addresses import has_scheme
 from delta_py.types.schema import StructType
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import removed
+from delta_py.write.rewrite import remove_action_of
 
 _MASKS = pa.schema([("filepath", pa.string()), ("selection_vector", pa.list_(pa.bool_()))])
 
@@ -56,7 +56,7 @@ def commit_files(
     removes: tuple[RemoveFile, ...] = ()
     if mode == "overwrite":
         scan = transaction.scan(condition, options=ScanOptions(keep_all=True))
-        removes = tuple(removed(file, now_ms=now_ms) for file in scan.scan_files())
+        removes = tuple(remove_action_of(file, now_ms=now_ms) for file in scan.scan_files())
     adds = tuple(
         AddFile(
             path=action.path.lstrip("/"),

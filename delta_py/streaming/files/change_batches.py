@@ -76,7 +76,7 @@ class ChangeReader:
         with ThreadPoolExecutor(_THREADS, "delta_py-changes") as pool:
             times_ms = {commit.version: self._commit_time_ms(commit.version) for commit in actions.commits}
             partitions = frozenset(self._config.physical_partition_columns)
-            changed_files = CommitChanges(self._store, pool, times_ms, partitions).of(actions)
+            changed_files = CommitChanges(self._store, pool, times_ms, partitions).find_changed_files(actions)
         action_versions, change_versions = (table[COMMIT_VERSION].to_numpy() for table in (actions.files, changed_files))
         commits = []
         for file, commit in zip(files, actions.commits, strict=False):
@@ -122,7 +122,7 @@ class CommitFiles:
         files = self._between(first_index, stop)
         if exclude is not None:
             files = files.filter(pc.invert(pc.match_substring_regex(encode_paths(files["path"]), exclude)))
-        yield from pruner.pruned(files)
+        yield from pruner.prune(files)
 
     def _between(self, first_index: int, stop: int | None) -> pa.Table:
         """The changed files from an index up to `stop` (exclusive); None for all that follow."""

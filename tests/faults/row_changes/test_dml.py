@@ -60,7 +60,7 @@ COMMANDS = ("DELETE", "UPDATE", "MERGE")  # those that a table has without Spark
 def rows_to_change(dml: Dml) -> pa.RecordBatch:
     """Every fourth row, with the operation's kinds in turn. An inserted row deletes no row of a file."""
     columns = StructType((*dml.snapshot.schema.fields, row_address_column().logical))
-    files = dml.candidates(None).files.to_batches()
+    files = dml.find_candidates(None).files.to_batches()
     scan = plan_listed_files(dml.snapshot.config, dml.state.store, files, columns, None, ScanOptions(row_address=True))
     rows = pa.Table.from_batches(list(read_files(scan.state, scan.scan_files()))).sort_by("id")
     rows = rows.filter(pa.array([n % 4 == 1 for n in rows["id"].to_pylist()]))
@@ -86,7 +86,7 @@ def change(store: ObjectStore, operation: str) -> int:
         half = batch.num_rows // 2
         tasks = [batch.slice(0, half), batch.slice(half)]
         changes = [write_changes(dml.change_state(), [rows], task=n) for n, rows in enumerate(tasks)]
-        groups = dml.groups(dml.touched_files(changes), 2)
+        groups = dml.group_for_tasks(dml.touched_files(changes), 2)
         removed_rows = RemovedRows.of_all(remove_rows(group, dml.rewrite, task=n) for n, group in enumerate(groups))
     except BaseException:
         dml.abort()

@@ -231,7 +231,7 @@ class Table:
 def addresses(snapshot: Snapshot) -> dict[int, dict[str, Any]]:
     """Where each row is, by its value: file_number, row_index, row_id, ..."""
     dml = Dml.on(snapshot, "DELETE", WriteRequest())
-    return {row["value"]: row[ROW_ADDRESS] for row in target_rows(dml, dml.candidates(None)).to_pylist()}
+    return {row["value"]: row[ROW_ADDRESS] for row in target_rows(dml, dml.find_candidates(None)).to_pylist()}
 
 
 def target_rows(dml: Dml, candidates: Candidates) -> pa.Table:
@@ -245,7 +245,7 @@ def run_dml(store: RacedStore, change: Change, new_values: Mapping[int, int], is
     """DELETE or UPDATE as the Spark jobs do it. new_values: by the old ones. Returns the version."""
     dml = Dml.on(Snapshot.load(store), change.kind, WriteRequest(isolation_level=isolation.value))
     dml.transaction.only_deleted_rows_matter()
-    candidates = dml.candidates(parse_predicate(f"id IN ({', '.join(map(str, sorted(change.takes)))})", dml.config.schema))
+    candidates = dml.find_candidates(parse_predicate(f"id IN ({', '.join(map(str, sorted(change.takes)))})", dml.config.schema))
     rows = target_rows(dml, candidates)
     rows = rows.filter(pc.is_in(rows["id"], pa.array(sorted(change.takes), pa.int64())))
     address = rows.column(ROW_ADDRESS).combine_chunks()

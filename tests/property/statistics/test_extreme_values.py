@@ -62,7 +62,7 @@ def test_no_file_with_a_matching_row_is_skipped(writer: str, written: Any) -> No
         batches = list(snapshot.file_batches(leaves))
         for condition in sampled(lookups(column), 24):
             pruner = FilePruner.of(snapshot.config, parse_predicate(condition, SCHEMA))
-            remaining_rows = {row_of(path) for batch in batches for path in pruner.pruned(batch).files["path"].to_pylist()}
+            remaining_rows = {row_of(path) for batch in batches for path in pruner.prune_batch(batch).files["path"].to_pylist()}
             missing = matching(condition) - remaining_rows
             skipped += ROWS - len(remaining_rows)
             if missing:

@@ -69,14 +69,14 @@ def table(template: str, tmp_path: Path) -> str:
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """How many files each operation took as candidates."""
     found: list[int] = []
-    plain = Dml.candidates
+    plain = Dml.find_candidates
 
     def candidates(self: Dml, *arguments: Any, **named: Any) -> Candidates:
         files = plain(self, *arguments, **named)
         found.append(len(files))
         return files
 
-    monkeypatch.setattr(Dml, "candidates", candidates)
+    monkeypatch.setattr(Dml, "find_candidates", candidates)
     yield found
 
 

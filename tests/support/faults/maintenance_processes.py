@@ -53,7 +53,7 @@ def write(path: str, number: int) -> None:
 def _delete(path: str, ids: set[int]) -> None:
     dml = Dml.begin(LocalStore(path), "DELETE", time_zone="UTC")
     dml.transaction.only_deleted_rows_matter()
-    rows = target_rows(dml, dml.candidates(None))
+    rows = target_rows(dml, dml.find_candidates(None))
     rows = rows.filter(pa.array([number in ids for number in rows["id"].to_pylist()], pa.bool_()))
     assert rows.num_rows == len(ids), (rows.num_rows, ids)
     try:

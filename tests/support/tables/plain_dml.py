@@ -1,7 +1,7 @@
 """DELETE and UPDATE without Spark: rows of a table with their positions, passed on as Spark's first job passes them on.
 
     dml = Dml.begin(store, "DELETE", time_zone="UTC")
-    rows = target_rows(dml, dml.candidates(None))
+    rows = target_rows(dml, dml.find_candidates(None))
     run(dml, [[changed(rows, DELETED)]])
 
 Each list of batches is one task.
@@ -51,7 +51,7 @@ def changed(rows: pa.Table, kind: int, set_: Callable[[dict[str, Any]], dict[str
 def run(dml: Dml, tasks: Sequence[Sequence[pa.RecordBatch]], workers: int = 2) -> tuple[int, dict[str, int]]:
     """The version and the metrics."""
     changes = [write_changes(dml.change_state(), batches, task=n) for n, batches in enumerate(tasks)]
-    groups = dml.groups(dml.touched_files(changes), workers)
+    groups = dml.group_for_tasks(dml.touched_files(changes), workers)
     removed_rows = RemovedRows.of_all(remove_rows(group, dml.rewrite, task=n) for n, group in enumerate(groups))
     committed = dml.commit({"predicate": []}, changes, removed_rows)
     dml.close(changes)

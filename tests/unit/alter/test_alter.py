@@ -20,7 +20,7 @@ from delta_py.alter.feature_traces import _remove_tracking
 from delta_py.commit.transaction import Transaction
 from delta_py.copies.clone import clone_table
 from delta_py.definition.create import create_table, define_table
-from delta_py.definition.row_tracking import give_row_ids, take_row_ids
+from delta_py.definition.row_tracking import give_row_ids, remove_row_ids
 from delta_py.errors import (
     DeltaError,
     InvalidOptionError,
@@ -386,12 +386,12 @@ def test_clone_of_a_suspended_table_is_not_enabled(tmp_path: Path) -> None:
     assert caught.value.error_class == BOTH
 
 
-@pytest.mark.parametrize(("rounds", "others_set"), [(give_row_ids, "true"), (take_row_ids, "false")])
+@pytest.mark.parametrize(("rounds", "others_set"), [(give_row_ids, "true"), (remove_row_ids, "false")])
 def test_rounds_of_row_ids_end_if_others_suspend_or_resume_them(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch, rounds: Callable[[ObjectStore], object], others_set: str
 ) -> None:
     give_row_ids(store)
-    if rounds is take_row_ids:
+    if rounds is remove_row_ids:
         set_internal(store, rowTrackingSuspended="true")
     else:
         _remove_tracking(store)

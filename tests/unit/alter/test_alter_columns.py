@@ -516,14 +516,14 @@ def test_sync_identity_of_another_column_is_refused(tmp_path: Path) -> None:
 def test_sync_identity_meets_rows_that_came_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = identity_table(tmp_path)
     write_delta(store.root, pa.table({"id": [5], "x": [1]}), mode="append")
-    furthest = sync_identity_module._furthest
+    furthest = sync_identity_module._find_furthest
 
     def late(*arguments: Any) -> int | None:
         last_value = furthest(*arguments)
         write_delta(store.root, pa.table({"id": [9], "x": [1]}), mode="append")
         return last_value
 
-    monkeypatch.setattr(sync_identity_module, "_furthest", late)
+    monkeypatch.setattr(sync_identity_module, "_find_furthest", late)
     with pytest.raises(ConcurrentAppendException):
         sync_identity(store, "id")
 

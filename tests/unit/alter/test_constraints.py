@@ -98,14 +98,14 @@ def test_rows_added_after_the_check_conflict_at_any_isolation(tmp_path: Path) ->
 
 
 def test_rows_added_while_they_are_looked_at_are_a_conflict(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    count = table_constraints._broken_rows
+    count = table_constraints._count_broken_rows
 
     def late(*arguments: Any) -> int:
         row_count = count(*arguments)
         write_delta(store.root, pa.table({"id": [11]}), mode="append")
         return row_count
 
-    monkeypatch.setattr(table_constraints, "_broken_rows", late)
+    monkeypatch.setattr(table_constraints, "_count_broken_rows", late)
     with pytest.raises(ConcurrentAppendException):
         add_constraint(store, "c", "id is null or id < 10")
 

@@ -43,7 +43,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import LONG, schema_to_json
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import Rewrite, added
+from delta_py.write.rewrite import Rewrite, add_action_of
 from tests.unit.optimize.test_reorg import row_ids
 from tests.unit.row_changes.test_commands_at_once import MeanwhileStore
 
@@ -266,7 +266,7 @@ def test_file_added_without_new_rows_conflicts_at_every_level(tmp_path: Path, le
     def add_arranged() -> None:
         snapshot = Snapshot.load(plain)
         file = next(iter(plan_scan(snapshot, None, None, ScanOptions(keep_all=True)).scan_files()))
-        copy = replace(added(file, data_change=False), path=f"copy-of-{Path(file.path).name}", path_text=None)
+        copy = replace(add_action_of(file, data_change=False), path=f"copy-of-{Path(file.path).name}", path_text=None)
         (tmp_path / copy.path).write_bytes((tmp_path / file.path).read_bytes())
         Transaction(snapshot).add(WrittenFiles(adds=(copy,))).commit("OPTIMIZE", {})
 

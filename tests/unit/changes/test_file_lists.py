@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from delta_py.changes.spilling_file_list import collected, sorted_by
+from delta_py.changes.spilling_file_list import collect_batches, sorted_by
 from delta_py.streaming.commits import stream_schema
 
 SCHEMA = stream_schema(with_stats=True)
@@ -42,11 +42,11 @@ def test_sorted_by_is_sorted_whatever_fits_into_memory(tmp_path: Path, in_memory
 @pytest.mark.parametrize("in_memory", [10, 100_000])
 def test_collected_keeps_the_order(in_memory: int) -> None:
     every = [(number % 7, f"file-{number}") for number in range(500)]
-    assert keys(collected([batch(every[:100]), batch(every[100:])], SCHEMA, in_memory=in_memory)) == every
+    assert keys(collect_batches([batch(every[:100]), batch(every[100:])], SCHEMA, in_memory=in_memory)) == every
 
 
 def test_no_files_make_an_empty_list() -> None:
-    assert collected([], SCHEMA).num_rows == sorted_by(BY_AGE, [], SCHEMA).num_rows == 0
+    assert collect_batches([], SCHEMA).num_rows == sorted_by(BY_AGE, [], SCHEMA).num_rows == 0
 
 
 def test_long_list_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

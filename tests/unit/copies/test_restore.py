@@ -36,7 +36,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import LONG, STRING, StructField, StructType
 from delta_py.vacuum.vacuum import VacuumRequest, vacuum
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import added
+from delta_py.write.rewrite import add_action_of
 from tests.support.stores.memory_store import MemoryStore
 from tests.support.tables.table_builder import TableBuilder
 
@@ -488,5 +488,5 @@ def unnumber(store: ObjectStore, count: int) -> None:
     """Remove the row ids of some files."""
     snapshot = Snapshot.load(store)
     files = islice(plan_scan(snapshot, None, None, ScanOptions(keep_all=True)).scan_files(), count)
-    bare = (replace(added(file, data_change=False), base_row_id=None, default_row_commit_version=None) for file in files)
+    bare = (replace(add_action_of(file, data_change=False), base_row_id=None, default_row_commit_version=None) for file in files)
     Transaction(snapshot).add(WrittenFiles(adds=tuple(bare))).commit("ROW TRACKING UNBACKFILL", {})

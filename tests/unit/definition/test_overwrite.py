@@ -16,7 +16,7 @@ from delta_py import DeltaTable
 from delta_py.alter.alter import set_properties
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.create import create_table, define_table
-from delta_py.definition.overwrite import Overwrites, replaced_files
+from delta_py.definition.overwrite import Overwrites, remove_replaced_rows
 from delta_py.errors import (
     ChangeDataFeedError,
     ConcurrentAppendException,
@@ -273,7 +273,7 @@ def test_overwrite_dynamic_of_many_partitions(tmp_path: Path) -> None:
     state = write_state(snapshot.config, snapshot.store, snapshot.version)
     adds = tuple(AddFile(f"x{n}.parquet", {"a": str(n), "b": "1"}, 1, 1) for n in range(50_000))
     transaction = Transaction(snapshot)
-    replaced = replaced_files(transaction, Overwrites.PARTITIONS, state, WrittenFiles(adds=adds))
+    replaced = remove_replaced_rows(transaction, Overwrites.PARTITIONS, state, WrittenFiles(adds=adds))
     assert [remove.partition_values for remove in replaced.written.removes] == [{"a": "1", "b": "1"}]
     matches = transaction.reads.may_match
     assert matches is not None and matches([adds[7], AddFile("y", {"a": "7", "b": "2"}, 1, 1)]) == [True, False]
@@ -285,7 +285,7 @@ def test_overwrite_dynamic_refuses_values_that_do_not_cast(tmp_path: Path) -> No
     state = write_state(snapshot.config, snapshot.store, snapshot.version)
     written = WrittenFiles(adds=(AddFile("x", {"p": "1"}, 1, 1), AddFile("y", {"p": "many"}, 1, 1)))
     with pytest.raises(CorruptTableError, match=r"CAST_INVALID_INPUT.*'many'.*column p of type bigint.*cannot be told"):
-        replaced_files(Transaction(snapshot), Overwrites.PARTITIONS, state, written)
+        remove_replaced_rows(Transaction(snapshot), Overwrites.PARTITIONS, state, written)
 
 
 @pytest.mark.parametrize("configuration", [{}, VECTORS, FEED, {**VECTORS, **FEED}], ids=["plain", "vectors", "feed", "both"])
@@ -759,7 +759,7 @@ def test_overwrite_of_partition_matches_files_of_invalid_values(tmp_path: Path) 
     write_delta(str(tmp_path), pa.table({"n": [1, 2], "p": [1, 2]}), partition_by=["p"])
     transaction = Transaction(Snapshot.load(LocalStore(str(tmp_path))))
     state = write_state(transaction.config, LocalStore(str(tmp_path)), 0)
-    replaced_files(transaction, Overwrites.PARTITIONS, state, WrittenFiles(adds=(AddFile("x", {"p": "1"}, 1, 1),)))
+    remove_replaced_rows(transaction, Overwrites.PARTITIONS, state, WrittenFiles(adds=(AddFile("x", {"p": "1"}, 1, 1),)))
     matches = transaction.reads.may_match
     texts = ("01", "2", "many", None)
     assert matches is not None and matches([AddFile("y", {"p": text}, 1, 1) for text in texts]) == [True, False, True, False]

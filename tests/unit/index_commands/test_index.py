@@ -155,7 +155,7 @@ def test_rows_that_come_back_by_restore_are_found(path: str) -> None:
 def test_dml_reads_only_candidates_and_finds_its_rows(path: str) -> None:
     DeltaTable(path).index.create("id")
     dml = Dml.begin(LocalStore(path), "DELETE", time_zone="UTC")
-    assert dml.candidates(parse_predicate("id = 10", DeltaTable(path).struct_type)).files.num_rows == 1
+    assert dml.find_candidates(parse_predicate("id = 10", DeltaTable(path).struct_type)).files.num_rows == 1
 
 
 def test_index_covers_a_column_of_a_mapped_table(path: str) -> None:

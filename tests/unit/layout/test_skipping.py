@@ -100,13 +100,13 @@ def test_what_is_remembered_of_filters_is_bounded(path: str, monkeypatch: pytest
     monkeypatch.setattr(filtered_columns, "_MAX_TABLES", 2)
     monkeypatch.setattr(filtered_columns, "_MAX_COLUMNS", 1)
     memory, snapshot = filtered_columns.FilteredColumns(), DeltaTable(path).snapshot
-    memory.note(snapshot, parse_predicate("sorted = 1", snapshot.schema))
-    memory.note(snapshot, parse_predicate("sorted = 1 AND anywhere = 2", snapshot.schema))
+    memory.count_filter(snapshot, parse_predicate("sorted = 1", snapshot.schema))
+    memory.count_filter(snapshot, parse_predicate("sorted = 1 AND anywhere = 2", snapshot.schema))
     assert memory.of(snapshot) == {("sorted",): 2}
     for number in range(2):
         other = f"{path}-{number}"
         write_delta(other, pa.table({"id": [1]}))
-        memory.note(DeltaTable(other).snapshot, parse_predicate("id = 1", DeltaTable(other).struct_type))
+        memory.count_filter(DeltaTable(other).snapshot, parse_predicate("id = 1", DeltaTable(other).struct_type))
     assert memory.of(snapshot) == {}, "the table that was read longest ago is forgotten"
 
 

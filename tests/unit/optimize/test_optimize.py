@@ -36,7 +36,7 @@ from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.storage.local import LocalStore
 from delta_py.write.arranging import Arrangement
 from delta_py.write.data_files import WrittenFiles, delete_files_of
-from delta_py.write.rewrite import Rewrite, added
+from delta_py.write.rewrite import Rewrite, add_action_of
 from delta_py.write.task_changes import DELETED
 from tests.support.tables.plain_dml import changed, run, target_rows
 
@@ -60,7 +60,7 @@ def make(path: str, files: int = 4, rows: int = 10, properties: dict[str, str] |
 
 def delete(path: str, is_deleted: Callable[[int], bool]) -> None:
     dml = Dml.begin(LocalStore(path), "DELETE", time_zone="UTC")
-    rows = target_rows(dml, dml.candidates(None))
+    rows = target_rows(dml, dml.find_candidates(None))
     rows = rows.filter(pa.array([is_deleted(number) for number in rows["id"].to_pylist()], pa.bool_()))
     run(dml, [[changed(rows, DELETED)]])
 
@@ -240,7 +240,7 @@ def test_rewrite_keeps_instants_of_zoneless_partition_values(
     append(path, [2], p=pa.array([midnight], pa.timestamp("us", "UTC")))
     snapshot = DeltaTable(path).snapshot
     files = plan_scan(snapshot, None, None, ScanOptions(keep_all=True)).scan_files()
-    adds = [added(file, data_change=False) for file in files]
+    adds = [add_action_of(file, data_change=False) for file in files]
     zoneless = [replace(add, partition_values=dict.fromkeys(add.partition_values, "2024-01-01 00:00:00")) for add in adds]
     Transaction(snapshot).add(WrittenFiles(adds=tuple(zoneless))).commit("FOREIGN", {})
     paths = set(DeltaTable(path).files()["path"].to_pylist())

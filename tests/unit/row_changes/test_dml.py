@@ -71,7 +71,7 @@ def predicate(dml: Dml, text: str) -> Expression:
 def by_id(store: LocalStore) -> dict[int, dict[str, Any]]:
     """All rows, with their positions."""
     dml = begin(store, "DELETE")
-    return {row["id"]: row for row in target_rows(dml, dml.candidates(None)).to_pylist()}
+    return {row["id"]: row for row in target_rows(dml, dml.find_candidates(None)).to_pylist()}
 
 
 def ids_of(path: Path) -> list[int]:
@@ -105,7 +105,7 @@ def test_delete_twice_keeps_other_rows_and_records_the_feed(tmp_path: Path, conf
     left = set(range(100))
     for version, divisor in ((2, 7), (3, 3)):
         dml = begin(store, "DELETE")
-        rows = target_rows(dml, dml.candidates(None))
+        rows = target_rows(dml, dml.find_candidates(None))
         going = sorted(n for n in left if n % divisor == 0)
         chosen = rows.filter(pa.array([n % divisor == 0 for n in rows["id"].to_pylist()]))
         half = chosen.num_rows // 2
@@ -127,7 +127,7 @@ def test_update_moves_rows_between_partitions_with_their_ids(tmp_path: Path, con
     store = make(tmp_path, configuration)
     before = by_id(store)
     dml = begin(store, "UPDATE")
-    rows = target_rows(dml, dml.candidates(predicate(dml, "id < 30")))
+    rows = target_rows(dml, dml.find_candidates(predicate(dml, "id < 30")))
     chosen = rows.filter(pa.array([n < 30 and n % 2 == 0 for n in rows["id"].to_pylist()]))
     touched = len(set(chosen[ROW_ADDRESS].combine_chunks().field("file_number").to_pylist()))
     _, metrics = run(dml, [[changed(chosen, UPDATED, lambda row: {**row, "part": "new=1/2", "value": -1.0})]])
@@ -149,7 +149,7 @@ def test_update_moves_rows_between_partitions_with_their_ids(tmp_path: Path, con
 def test_update_and_insert_together_number_only_new_rows(tmp_path: Path) -> None:
     store = make(tmp_path, {**VECTORS, **FEED, **TRACKING})
     dml = begin(store, "MERGE")
-    rows = target_rows(dml, dml.candidates(None))
+    rows = target_rows(dml, dml.find_candidates(None))
     one = changed(rows.slice(0, 1), UPDATED, lambda row: {**row, "value": 0.5})
     other = changed(rows.slice(1, 1), INSERTED, lambda row: {**row, "id": 1000})
     nulls = {name: pa.nulls(1, one.schema.field(name).type) for name in (FILE, ROW, ROW_ID)}
@@ -175,7 +175,7 @@ def test_file_with_new_vector_keeps_tags_and_clustering_provider(tmp_path: Path,
     if checkpointed:
         DeltaTable(str(tmp_path)).checkpoint()
     dml = begin(store, "DELETE")
-    rows = target_rows(dml, dml.candidates(None))
+    rows = target_rows(dml, dml.find_candidates(None))
     run(dml, [[changed(rows.filter(pa.array([n in (50, 55) for n in rows["id"].to_pylist()])), DELETED)]])
     (removed,) = (action for action in actions_of(tmp_path, 2) if isinstance(action, RemoveFile))
     (added,) = (action for action in actions_of(tmp_path, 2) if isinstance(action, AddFile))
@@ -187,7 +187,7 @@ def test_file_with_new_vector_keeps_tags_and_clustering_provider(tmp_path: Path,
 def test_delete_of_all_rows_of_a_file_only_removes_it(tmp_path: Path, configuration: dict[str, str]) -> None:
     store = make(tmp_path, configuration)
     dml = begin(store, "DELETE")
-    rows = target_rows(dml, dml.candidates(None))
+    rows = target_rows(dml, dml.find_candidates(None))
     chosen = rows.filter(pa.array([n < 50 and n % 5 == 0 for n in rows["id"].to_pylist()]))
     before = files_on_disk(tmp_path)
     _, metrics = run(dml, [[changed(chosen, DELETED)]])
@@ -202,7 +202,7 @@ def test_vector_that_is_updated_counts_as_removed_and_as_added(tmp_path: Path) -
     vector_counts = []
     for ids in ({0, 5}, {10, 1}, {n for n in range(50) if n % 5 == 0}):
         dml = begin(store, "DELETE")
-        rows = target_rows(dml, dml.candidates(None))
+        rows = target_rows(dml, dml.find_candidates(None))
         chosen = rows.filter(pa.array([n in ids for n in rows["id"].to_pylist()]))
         _, metrics = run(dml, [[changed(chosen, DELETED)]])
         vector_counts.append(tuple(metrics[f"numDeletionVectors{what}"] for what in ("Added", "Updated", "Removed")))
@@ -227,8 +227,8 @@ def test_whole_files_are_told_by_partitions_and_statistics(
     store = make(tmp_path, configuration)
     dml = begin(store, "DELETE")
     condition_tree = None if condition is None else predicate(dml, condition)
-    dml.candidates(condition_tree)
-    rest = dml.take_whole_files(condition_tree)
+    dml.find_candidates(condition_tree)
+    rest = dml.split_off_whole_files(condition_tree)
     if configuration == FEED and condition is not None and "part = 'with" not in condition and "part is" not in condition:
         whole_count, left = 0, whole_count + left  # rows of the feed must be written
     assert len(rest) == left
@@ -270,8 +270,8 @@ def test_whole_files_are_never_those_with_nan_null_or_other_rows(tmp_path: Path)
     }.items():
         dml = begin(store, "DELETE")
         condition_tree = predicate(dml, condition)
-        dml.candidates(None)
-        rest = dml.take_whole_files(condition_tree)
+        dml.find_candidates(None)
+        rest = dml.split_off_whole_files(condition_tree)
         kept_names = set(target_rows(dml, rest)["name"].to_pylist()) if len(rest) else set()
         assert rows.keys() - kept_names <= true_of, condition
 
@@ -284,7 +284,7 @@ def test_rows_that_come_twice_are_refused_and_nothing_stays(tmp_path: Path) -> N
         for repeats, error in ((Repeats.FORBIDDEN, RowCountMismatchError), (Repeats.AMBIGUOUS, UnsupportedOperationError)):
             dml = begin(store, "MERGE")
             dml.repeats = repeats
-            rows = target_rows(dml, dml.candidates(None)).slice(0, 3)
+            rows = target_rows(dml, dml.find_candidates(None)).slice(0, 3)
             tasks = [[changed(rows, UPDATED)], [changed(rows.slice(2, 1), DELETED)]]
             with pytest.raises(error):
                 run(dml, tasks)
@@ -296,7 +296,7 @@ def test_rows_deleted_twice_count_once_where_that_is_allowed(tmp_path: Path) -> 
     store = make(tmp_path, VECTORS)
     dml = begin(store, "MERGE")
     dml.repeats = Repeats.IGNORED
-    rows = target_rows(dml, dml.candidates(None)).slice(0, 3)
+    rows = target_rows(dml, dml.find_candidates(None)).slice(0, 3)
     run(dml, [[changed(rows, DELETED)], [changed(rows.slice(1), DELETED)]])
     assert len(ids_of(tmp_path)) == 97
 
@@ -306,13 +306,13 @@ def test_rows_that_are_not_there_are_refused(tmp_path: Path, place: int) -> None
     """place -1: a row that is deleted already."""
     store = make(tmp_path, VECTORS)
     dml = begin(store, "DELETE")
-    rows = target_rows(dml, dml.candidates(None)).slice(0, 1)
+    rows = target_rows(dml, dml.find_candidates(None)).slice(0, 1)
     batch = changed(rows, DELETED)
     if place < 0:
         run(dml, [[batch]])
         dml = begin(store, "DELETE")
-        dml.candidates(None)
-        numbers = {file.path: n for n, file in enumerate(dml.candidates(None).of(range(10)))}
+        dml.find_candidates(None)
+        numbers = {file.path: n for n, file in enumerate(dml.find_candidates(None).of(range(10)))}
         deleted = next(a.path for a in actions_of(tmp_path, 2) if isinstance(a, AddFile))
         batch = batch.set_column(0, FILE, pa.array([numbers[deleted]], pa.int32()))
     else:
@@ -327,7 +327,7 @@ def test_large_row_sets_use_a_scratch_file_that_is_deleted(tmp_path: Path) -> No
     count = 1_000_000
     write_delta(str(tmp_path), pa.table({"id": pa.array(range(count), pa.int64())}), configuration=VECTORS)
     dml = begin(LocalStore(str(tmp_path)), "DELETE")
-    rows = target_rows(dml, dml.candidates(None))
+    rows = target_rows(dml, dml.find_candidates(None))
     chosen = rows.filter(pa.array(np.random.default_rng(5).random(count) < 0.5))
     batches = [changed(chosen.slice(start, 50_000), DELETED) for start in range(0, chosen.num_rows, 50_000)]
     changes = [write_changes(dml.change_state(), batches)]
@@ -346,7 +346,7 @@ def test_abort_deletes_what_the_tasks_wrote(tmp_path: Path) -> None:
     store = make(tmp_path, {**VECTORS, **FEED})
     before = files_on_disk(tmp_path)
     dml = begin(store, "UPDATE")
-    chosen = target_rows(dml, dml.candidates(None))
+    chosen = target_rows(dml, dml.find_candidates(None))
     changes = [write_changes(dml.change_state(), [changed(chosen, UPDATED)])]
     remove_rows(dml.touched_files(changes)[:3], dml.rewrite)
     assert files_on_disk(tmp_path) > before
@@ -357,7 +357,7 @@ def test_abort_deletes_what_the_tasks_wrote(tmp_path: Path) -> None:
 def test_commit_that_changes_nothing_makes_no_version(tmp_path: Path) -> None:
     store = make(tmp_path, {})
     dml = begin(store, "DELETE")
-    dml.candidates(predicate(dml, "id = 1000"))
+    dml.find_candidates(predicate(dml, "id = 1000"))
     assert dml.commit({}, [], RemovedRows())[0] == 1 == DeltaTable(str(tmp_path)).version
 
 
@@ -365,7 +365,7 @@ def test_commit_refuses_rows_that_are_not_accounted_for(tmp_path: Path) -> None:
     store = make(tmp_path, VECTORS)
     before = files_on_disk(tmp_path)
     dml = begin(store, "UPDATE")
-    rows = target_rows(dml, dml.candidates(None)).slice(0, 4)
+    rows = target_rows(dml, dml.find_candidates(None)).slice(0, 4)
     changes = [write_changes(dml.change_state(), [changed(rows, UPDATED)])]
     removed_rows = remove_rows(dml.touched_files(changes), dml.rewrite)
     with pytest.raises(RowCountMismatchError, match="took 0 and 3"):
@@ -386,7 +386,7 @@ def test_identities_of_fields_do_not_reach_the_row_id_columns(tmp_path: Path) ->
     """A copied file has the materialized columns under their own names, without column ids."""
     store = make(tmp_path, {**TRACKING, "delta.columnMapping.mode": "id"})
     dml = begin(store, "DELETE")
-    rows = target_rows(dml, dml.candidates(None)).slice(0, 1)
+    rows = target_rows(dml, dml.find_candidates(None)).slice(0, 1)
     run(dml, [[changed(rows, DELETED)]])
     (added,) = (a for a in actions_of(tmp_path, 2) if isinstance(a, AddFile))
     schema = pq.read_schema(tmp_path / added.path)
@@ -397,7 +397,7 @@ def test_identities_of_fields_do_not_reach_the_row_id_columns(tmp_path: Path) ->
 def test_whole_files_of_no_candidates_are_none(tmp_path: Path) -> None:
     dml = begin(make(tmp_path, {}), "DELETE")
     condition_tree = predicate(dml, "id < 0")
-    assert len(dml.candidates(condition_tree)) == 0 and len(dml.take_whole_files(condition_tree)) == 0
+    assert len(dml.find_candidates(condition_tree)) == 0 and len(dml.split_off_whole_files(condition_tree)) == 0
     assert dml.commit({}, [], RemovedRows())[0] == 1
 
 
@@ -406,7 +406,7 @@ def test_commit_has_transaction_and_metadata_of_the_session(tmp_path: Path) -> N
     request = WriteRequest(txn_app_id="job", txn_version=4, user_metadata="why", max_records_per_file=2)
     dml = begin(store, "UPDATE", request)
     assert not dml.transaction.is_recorded
-    rows = target_rows(dml, dml.candidates(None)).slice(0, 5)
+    rows = target_rows(dml, dml.find_candidates(None)).slice(0, 5)
     _, metrics = run(dml, [[changed(rows, UPDATED)]])
     assert metrics["numAddedFiles"] == 3
     assert DeltaTable(str(tmp_path)).history(limit=1).to_pylist()[0]["userMetadata"] == "why"
@@ -417,6 +417,6 @@ def test_transaction_that_changes_nothing_is_recorded(tmp_path: Path) -> None:
     store = make(tmp_path, {})
     request = WriteRequest(txn_app_id="job", txn_version=4)
     dml = begin(store, "DELETE", request)
-    assert len(dml.candidates(predicate(dml, "id < 0"))) == 0
+    assert len(dml.find_candidates(predicate(dml, "id < 0"))) == 0
     assert dml.commit({}, [], RemovedRows())[0] == 2
     assert begin(store, "DELETE", request).transaction.is_recorded

@@ -53,7 +53,7 @@ def dml(
     path: str, operation: str, kind: int, is_wanted: Callable[[int], bool], set_: Callable[[dict[str, Any]], Any] = dict
 ) -> None:
     one = Dml.begin(LocalStore(path), operation, time_zone="UTC")
-    rows = target_rows(one, one.candidates(None))
+    rows = target_rows(one, one.find_candidates(None))
     rows = rows.filter(pa.array([is_wanted(number) for number in rows["id"].to_pylist()], pa.bool_()))
     if rows.num_rows:
         run(one, [[changed(rows, kind, set_)]])

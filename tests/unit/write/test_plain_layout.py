@@ -182,14 +182,14 @@ def test_value_of_more_than_two_gib_is_refused_by_its_column() -> None:
 
 def test_a_dictionary_is_converted_once_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     converted: list[int] = []
-    original = plain_layout._Layout._takeable
+    original = plain_layout._PlainConverter._takeable
 
     def counting(layout: Any, values: pa.Array) -> pa.Array:
         converted.append(len(values))
         return original(layout, values)
 
     monkeypatch.setattr(plain_layout, "_MOST_ROWS", 2)
-    monkeypatch.setattr(plain_layout._Layout, "_takeable", counting)
+    monkeypatch.setattr(plain_layout._PlainConverter, "_takeable", counting)
     dictionary_array = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 10, pa.int8()), pa.array(["a", "b"], pa.string_view()))
     assert len(list(plain_batches(pa.RecordBatch.from_arrays([dictionary_array], ["c"])))) == 10
     assert converted == [2]

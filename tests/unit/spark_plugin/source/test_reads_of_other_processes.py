@@ -50,7 +50,7 @@ def elsewhere(work: Callable[[], Any]) -> str:
 def delete_nothing(path: Path, url: str, identity: str, condition: str) -> None:
     """A DELETE that finds no row, planned here and committed in another process."""
     dml = Dml.begin(coordinated(path, url, identity), "DELETE", time_zone="UTC")
-    dml.candidates(parse_predicate(condition, dml.snapshot.schema))
+    dml.find_candidates(parse_predicate(condition, dml.snapshot.schema))
     assert elsewhere(partial(dml.commit, {}, [], RemovedRows())).startswith("(0, ")
 
 
@@ -87,7 +87,7 @@ def test_rows_may_come_where_only_what_is_written_counts(paths: tuple[Path, Path
 def test_delete_conflicts_with_a_read_of_another_process(paths: tuple[Path, Path], url: str) -> None:
     def statement(identity: str) -> None:
         dml = Dml.begin(coordinated(paths[0], url, identity), "MERGE", time_zone="UTC")
-        dml.candidates(parse_predicate("id > 2", dml.snapshot.schema))
+        dml.find_candidates(parse_predicate("id > 2", dml.snapshot.schema))
         elsewhere(partial(dml.commit, {}, [], RemovedRows()))
 
     with pytest.raises(ConcurrentDeleteReadException), DeltaTransaction(url) as tx:
