@@ -3,7 +3,7 @@ new rows in which only some columns, or fields, are assigned. delta_py does this
 
     rule = StoreAssignment.of(spark, evolves=False)
     rule.cast(Typed(column, data_type), target_type, "name")
-    rule.updated(schema, current, {("a", "b"): AssignedValue(Typed(...))})
+    rule.new_row_columns(schema, current, {("a", "b"): AssignedValue(Typed(...))})
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class StoreAssignment:
 
     # ------------------------------------------------------------ rows
 
-    def updated(
+    def new_row_columns(
         self,
         schema: StructType,
         current: Callable[[str], Typed | None],

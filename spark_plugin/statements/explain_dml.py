@@ -121,7 +121,7 @@ def _planned_by_text(spark: SparkSession, change: WrittenChange) -> Iterator[tup
 def _planned_merge(merge: DeltaMergeBuilder) -> Iterator[tuple[Target, PlannedChange]]:
     """Do the same as _planned_change for a MERGE. merge: describes it."""
     request = (merge.spark, merge.table, merge.alias, merge.source, merge.condition, merge.clauses, merge.schema_evolution)
-    with MergeRequest.of(*request).planned() as planned:
+    with MergeRequest.of(*request).open_plan() as planned:
         yield planned
 
 
