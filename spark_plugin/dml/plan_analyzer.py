@@ -77,10 +77,11 @@ class PlanAnalyzer:
         return unanalyzed_sql(column)
 
     def needed_rows(
-        self, frame: DataFrame, condition: Column | None, *, listed: str, schema: DeltaSchema, alias: Alias
+        self, frame: DataFrame, condition: Column | None, *, file_list_path: str, schema: DeltaSchema, alias: Alias
     ) -> NeededRows:
-        """Return which rows the frame's plan needs from the scan of the files in `listed`. The plan contains the condition."""
-        return rows_needed_by(frame.sparkSession, frame, FILES, listed)
+        """Return which rows the frame's plan needs from the scan of the files in `file_list_path`. The plan contains the
+        condition."""
+        return rows_needed_by(frame.sparkSession, frame, FILES, file_list_path)
 
     def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:
         """Return the column or struct field that each name refers to."""
