@@ -173,7 +173,7 @@ def _path_of(expression: Any, name: str) -> Path:
 
 def _comparisons(parts: Sequence[Any], target_attributes: Any, source_attributes: Any) -> Iterator[tuple[Any, str, Any]]:
     """Yield the parts that compare a value of the target with one of the source: the target's expression, the operator, and the
-    source's expression. The operator is turned if the source's expression stands on the left."""
+    source's expression. If the source's expression is on the left, the operator is swapped (> for <)."""
     for part in parts:
         comparison = comparison_of(part)
         if comparison is None or uses_only(part, target_attributes) or uses_only(part, source_attributes):
