@@ -141,7 +141,7 @@ class Save:
         other_options = {name: text for name, text in self._option_texts().items() if name not in MATCHING_OPTIONS}
         request = write_options({**other_options, "path": table.url, **self._private_options(table.url)}, overwrite=True).request
         # INSERT and insertInto decide the matching themselves, after they have cast the values to the table's types.
-        replace_matching(self.spark, table, self.frame, matching, request, same_types=self.matching is None)
+        replace_matching(self.spark, table, self.frame, matching, request, requires_same_types=self.matching is None)
 
     def _with_rule_columns(self, path: str | None, original_error: UnsupportedTableFeatureError) -> Save | None:
         """Return the save with hidden columns in which Spark computes the results of rules; None if this does not help.

@@ -181,7 +181,7 @@ def _in_table_columns(
     if matching is None or not has_condition:
         return frame.select(*(column.alias(name) for name, column in columns)), matching
     frame, values = with_table_columns(frame, columns)
-    return frame, replace(matching, values=values)
+    return frame, replace(matching, source_columns=values)
 
 
 def check_aligned(matched_columns: Sequence[str], columns: Sequence[str], data_columns: Sequence[str]) -> None:

@@ -57,7 +57,7 @@ class Comparison:
 @dataclass(frozen=True, slots=True)
 class ConditionParts:
     """The parts of a MERGE's condition, as far as they are known; all of them must be true. of_target, of_source: parts that name
-    only one side."""
+    only the columns of one side."""
 
     of_target: tuple[Column, ...]
     of_source: tuple[Column, ...]
@@ -160,8 +160,8 @@ def row_by_row_error(where: str, *, generator: bool) -> UnsupportedOperationErro
 
 
 def aggregate_error(where: str) -> UnsupportedOperationError:
-    """Return the error for an aggregate function. delta-spark has one of its own for a condition, and Spark's error for a
-    value."""
+    """Return the error for an aggregate function. For a condition delta-spark has its own error, and for a value it raises
+    Spark's error; so does pydelta."""
     is_condition = where.endswith("condition")
     return UnsupportedOperationError(
         f"Aggregate functions are not supported in the {where}, which sees one row at a time. Aggregate before, as a column of "

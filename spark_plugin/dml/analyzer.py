@@ -1,4 +1,5 @@
-"""What DELETE, UPDATE and MERGE ask Spark's analyzer about their conditions and values, and the classes that answer.
+"""The questions about conditions and values that DELETE, UPDATE and MERGE ask Spark's analyzer, as methods of a protocol. Two
+classes implement it.
 
     analyzer = analyzer_of(spark)
     (condition,) = analyzer.resolve(frame, [F.expr("t.a = s.b")], "UPDATE condition")
@@ -26,25 +27,28 @@ from spark_plugin.pruning.needed_rows import NeededRows
 
 
 class Analyzer(Protocol):
-    """Parameters of several methods. frame: the frame in which names are resolved. where: the clause that contains the columns,
-    such as "UPDATE condition", for messages. names: of columns or struct fields, as the statement spells them."""
+    """Checks and resolves the conditions and values of one session's statements.
+
+    Parameters of several methods: frame is the frame in which names are resolved. where is the clause that contains the columns,
+    such as "UPDATE condition", for messages. names are those of columns or struct fields, as the statement spells them."""
 
     @property
     def binds_columns(self) -> bool:
-        """Whether a resolved value belongs to its frame. Otherwise it is a name, with the meaning that it has in the frame where
-        it is used."""
+        """Whether a resolved column is bound to the frame in which it was resolved. Otherwise (over Spark Connect) the column is
+        only a name, and means what the name means in the frame where it is used."""
 
     # ------------------------------------------------------------ DELETE and UPDATE
 
     def filter_text(self, frame: DataFrame, condition: Column, operation: str) -> str:
-        """Return the condition of a filter of the frame as SQL text.
+        """Check a condition by which the statement filters the frame, and return it as SQL text. operation: DELETE or UPDATE, for
+        messages.
 
         Raises Spark's AnalysisException for a column that is no condition on its rows; UnsupportedOperationError
         (DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED).
         """
 
     def reads_tables(self, frame: DataFrame, columns: Sequence[Column]) -> bool:
-        """Whether any of the columns, as the frame understands them, has a subquery."""
+        """Return whether any of the columns has a subquery, which may read this or another table."""
 
     # ------------------------------------------------------------ UPDATE
 
@@ -64,11 +68,12 @@ class Analyzer(Protocol):
         """Return the column as SQL text as the user wrote it, before any analysis: names are not resolved."""
 
     def needed_rows(
-        self, frame: DataFrame, condition: Column | None, *, listed: str, schema: StructType, alias: Alias
+        self, frame: DataFrame, condition: Column | None, *, file_list_path: str, schema: StructType, alias: Alias
     ) -> NeededRows:
-        """Return which rows of the table a frame over its rows needs, as far as that is known. condition: of the frame, if the
-        frame is only a filter; otherwise None. listed: names the list of files of the table's scan. schema, alias: of the
-        table."""
+        """Return which rows of the table are needed to compute `frame`, a frame over the table's rows, as far as that is known.
+
+        condition: the condition of `frame` if it is only a filter; otherwise None. file_list_path: of the list of files that the
+        table's scan reads. schema, alias: of the table."""
 
     # ------------------------------------------------------------ MERGE
 
@@ -83,7 +88,7 @@ class Analyzer(Protocol):
         """
 
     def resolve_names(self, frame: DataFrame, names: Sequence[str], where: str) -> list[Resolved]:
-        """Resolve columns of the frame by name, as `resolve` does."""
+        """Do the same as `resolve` for columns of the frame that are given by name."""
 
     def resolve_assigned(self, frame: DataFrame, names: Sequence[str], alias: Alias, where: str) -> list[Path]:
         """Do the same as assigned_paths, with the errors of `resolve`."""
@@ -99,8 +104,9 @@ class Analyzer(Protocol):
     # ------------------------------------------------------------ overwrites
 
     def exact_text(self, shape: Callable[[], DataFrame], condition: Column | str) -> str | None:
-        """Return the condition of an overwrite as SQL text that Spark reads as the same condition; None if it has no such text.
-        shape: makes a frame with the table's columns. condition: a Column or the name of one."""
+        """Return the condition of an overwrite as SQL text that Spark parses to the same condition; None if there is no such
+        text. shape: makes a frame with the table's columns, if the analyzer needs one. condition: a Column, or a column's
+        name."""
 
 
 def analyzer_of(spark: Any) -> Analyzer:

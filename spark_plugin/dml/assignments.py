@@ -68,7 +68,8 @@ def _checked_path(schema: StructType, path: Path, name: str) -> Path:
 
 
 def with_defaults(frame: DataFrame, schema: StructType, values: Assignments) -> Assignments:
-    """Replace DEFAULT by the column's default. A generated column with DEFAULT is computed later, so it is left out."""
+    """Return the values with the column's default in place of the word DEFAULT. A generated column with DEFAULT is left out,
+    because it is computed later."""
     values_by_path = {}
     for path, value in values.items():
         field = find_path(schema, path)[0]
@@ -115,8 +116,8 @@ def _new_value(field: StructField, old: Column, inside: Mapping[Path, Column]) -
 
 def _in_assignable_types(schema: StructType, frame: DataFrame, values: Assignments) -> Assignments:
     """Return the values by path, with Spark's casts around those that pydelta's own row checks would refuse. SET converts more
-    than a write of rows does (text to numbers). Its job fails for a value that cannot be converted, and it accepts no structs
-    that lack fields.
+    types than a write of rows does, such as text to numbers. If a value cannot be converted, the job fails. SET accepts no
+    structs that lack fields.
 
     frame: the rows with the old values. Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) for such structs."""
     if not values:

@@ -14,7 +14,7 @@ from pyspark.sql import Column, SparkSession
 from delta_py.write.task_changes import DELETED, UPDATED
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.assignments import assigned_paths, new_row, with_defaults
-from spark_plugin.dml.jobs import DmlResult, PlannedChange, Shown, Target, open_target, run_changes
+from spark_plugin.dml.jobs import DmlResult, PlannedChange, Target, ToViewRows, open_target, run_changes
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.options.settings import TablePath
 
@@ -25,41 +25,41 @@ def delete(
     condition: Column | None = None,
     *,
     alias: Alias = (),
-    shown: Shown | None = None,
+    to_view_rows: ToViewRows | None = None,
 ) -> DmlResult:
-    """Delete the rows for which the condition is true, or all rows if it is None. shown: the columns that the condition names, if
-    they are not the table's own.
+    """Delete the rows for which the condition is true, or all rows if it is None. to_view_rows: gives
+    the rows the columns of the view that the condition names; None if it names the table's columns.
 
     A file is removed without being read if partition values or statistics show that all its rows are deleted. Raises Spark's
     AnalysisException for a value that is no condition; UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY,
     DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED); conflicts as Transaction.commit.
     """
-    with open_target(spark, table, "DELETE", alias=alias, shown=shown) as target:
+    with open_target(spark, table, "DELETE", alias=alias, to_view_rows=to_view_rows) as target:
         planned = plan_delete(target, condition)
-        return run_changes(target, planned.changed, planned.parameters)
+        return run_changes(target, planned.changed_rows, planned.parameters)
 
 
 def plan_delete(target: Target, condition: Column | None) -> PlannedChange:
     """Plan the `delete` of the target and choose the files that it reads. Raises the same as `delete` before anything runs."""
     if condition is None:
         target.dml.transaction.only_deleted_rows_matter()
-        target.choose_files(None, is_exact=True)  # the commit removes all files whole, so no row has to be read
+        target.choose_files(None, is_exact=True)  # the commit removes whole files, so no row has to be read
         return PlannedChange(None, _history_parameters(None))
-    target.offer_metadata([condition])
+    target.include_metadata_if_named([condition])
     condition_text = analyzer_of(target.spark).filter_text(target.shape, condition, "DELETE")
     _record_reads(target, [condition])
     matching_rows = target.frame.where(condition)
     needed_rows = target.needed_rows(matching_rows, condition)
     file_count = 0 if needed_rows.none else target.choose_files(needed_rows.predicate, is_exact=needed_rows.exact)
-    changed = matching_rows.select(*target.address(DELETED)) if file_count else None
-    return PlannedChange(changed, _history_parameters(condition_text))
+    changed_rows = matching_rows.select(*target.address_columns(DELETED)) if file_count else None
+    return PlannedChange(changed_rows, _history_parameters(condition_text))
 
 
 def truncate(spark: SparkSession, table: TablePath) -> DmlResult:
     """Delete all rows; the history calls it TRUNCATE. Raises the same as `delete`."""
     with open_target(spark, table, "DELETE") as target:
         target.dml.recorded_operation = "TRUNCATE"
-        return run_changes(target, plan_delete(target, None).changed, {})
+        return run_changes(target, plan_delete(target, None).changed_rows, {})
 
 
 def update(
@@ -78,14 +78,14 @@ def update(
     """
     with open_target(spark, table, "UPDATE", alias=alias) as target:
         planned = plan_update(target, condition, assignments)
-        return run_changes(target, planned.changed, planned.parameters)
+        return run_changes(target, planned.changed_rows, planned.parameters)
 
 
 def plan_update(target: Target, condition: Column | None, assignments: Mapping[str, Column]) -> PlannedChange:
     """Plan the `update` of the target and choose the files that it reads. Raises the same as `update` before anything runs."""
     schema, analyzer = target.dml.config.schema, analyzer_of(target.spark)
     columns_of_statement = [*assignments.values(), *([] if condition is None else [condition])]
-    target.offer_metadata(columns_of_statement)
+    target.include_metadata_if_named(columns_of_statement)
     condition_text = None if condition is None else analyzer.filter_text(target.shape, condition, "UPDATE")
     values_by_path = with_defaults(target.shape, schema, assigned_paths(target.shape, schema, assignments, alias=target.alias))
     if values_by_path:
@@ -94,9 +94,10 @@ def plan_update(target: Target, condition: Column | None, assignments: Mapping[s
     new_row_column = new_row(schema, matching_rows, values_by_path)
     _record_reads(target, [*values_by_path.values(), *([] if condition is None else [condition])])
     needed_rows = target.needed_rows(matching_rows, condition)
+    # Without assignments no row changes, so no file has to be read.
     file_count = 0 if needed_rows.none or not assignments else target.choose_files(needed_rows.predicate)
-    changed = matching_rows.select(*target.address(UPDATED), new_row_column)
-    return PlannedChange(changed if file_count else None, _history_parameters(condition_text))
+    changed_rows = matching_rows.select(*target.address_columns(UPDATED), new_row_column)
+    return PlannedChange(changed_rows if file_count else None, _history_parameters(condition_text))
 
 
 def _record_reads(target: Target, columns: Sequence[Column]) -> None:

@@ -18,7 +18,8 @@ RESULT = "result"
 
 
 def row_writer(state: ChangeState) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function for mapInArrow that writes the changed rows of a task. A task with rows returns one row RESULT."""
+    """Return a function for mapInArrow that writes the changed rows of a task. A task that changed or wrote rows returns one row
+    with the column RESULT."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         answer_promptly()  # otherwise the task would wait 40 ms for its first rows

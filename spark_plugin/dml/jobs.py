@@ -1,9 +1,9 @@
 """The two Spark jobs of a DELETE, UPDATE or MERGE.
 
     with open_target(spark, table, "UPDATE") as target:
-        changed = ...                                  # a DataFrame made from target.frame, with the columns of task_changes.py
+        changed_rows = ...                             # a DataFrame made from target.frame, with the columns of task_changes.py
         target.choose_files(predicate)                 # which files can matter
-        result = run_changes(target, changed, parameters)
+        result = run_changes(target, changed_rows, parameters)
 
 Job 1 makes the changed rows; its tasks write the new rows and return the positions of the old ones. Job 2 deletes the old rows
 from their files, with Arrow only. One commit at the end adds the files of both jobs to the table; otherwise they are deleted.
@@ -58,7 +58,7 @@ from spark_plugin.tasks.task_answers import from_text
 from spark_plugin.tasks.task_progress import watched
 
 Evolution: TypeAlias = Callable[[Snapshot], DefinitionChanges]
-Shown: TypeAlias = Callable[[DataFrame, str], DataFrame]
+ToViewRows: TypeAlias = Callable[[DataFrame, str], DataFrame]
 """A function for a statement about a view of the table: it takes a frame of the table's rows and the name of one of its columns,
 and returns the same rows with the view's columns and this one column."""
 
@@ -70,24 +70,27 @@ row's address: its file and position."""
 
 @dataclass
 class Target:
-    """The table that a DML changes, at the version that it read. listed: the path of the list of the chosen files, which the
-    process that plans the scan reads; an absolute path on this machine, or over Spark Connect one in the table's store. alias:
-    the name that conditions may use for the table. by_session: whether the change follows the session's settings for all
-    writes, including its transaction (txnAppId, txnVersion). shown: makes the columns that conditions name, if they are a
-    view's; None if they are the table's. has_metadata: whether the frame has the column `_metadata`."""
+    """The table that a DELETE, UPDATE, MERGE or overwrite changes, at the version that it read.
+
+    listed: the path of the file with the list of the chosen files, which the process that plans the scan reads; an absolute path
+    on this machine, or over Spark Connect one in the table's store. alias: the name that conditions may use for the table.
+    follows_session: whether the change follows the session's settings for all writes, including its transaction (txnAppId,
+    txnVersion). to_view_rows: gives the rows the columns of the view that the statement names; None if they have the table's
+    columns. has_metadata: whether the frame has the column `_metadata`."""
 
     spark: SparkSession
     dml: Dml
     table: TablePath
     listed: str
     alias: Alias = ()
-    by_session: bool = True
-    shown: Shown | None = None
+    follows_session: bool = True
+    to_view_rows: ToViewRows | None = None
     has_metadata: bool = False
 
-    def offer_metadata(self, columns: Sequence[Column]) -> None:
+    def include_metadata_if_named(self, columns: Sequence[Column]) -> None:
         """Give `frame` the column `_metadata` too, if one of the columns may name it and the table has no column of this name.
-        Call it before the frame is made."""
+        Call this method before `frame` is first used."""
+        # `frame` is in __dict__ as soon as it was computed, because it is a cached property.
         assert "frame" not in self.__dict__, "the frame has its columns already"
         if self.dml.snapshot.schema.find(METADATA_COLUMN) is None:
             texts = (analyzer_of(self.spark).written_text(column) for column in columns)
@@ -95,20 +98,20 @@ class Target:
 
     @cached_property
     def frame(self) -> DataFrame:
-        """The table's columns, or those of `shown`, `_metadata` if it is offered, and the struct ROW_ADDRESS. It can be read
-        after choose_files has chosen the files."""
+        """The table's columns, or those of the view, `_metadata` if `has_metadata`, and the struct ROW_ADDRESS. A job can read
+        the frame after choose_files has chosen the files."""
         reader = self.spark.read.format(FORMAT).option("versionAsOf", self.dml.snapshot.version)
         reader = reader.options(**private(self.spark, {FILES: self.listed, DISABLED: _DISABLED_ROADS}))
         reader = reader.option("metadataColumn", str(self.has_metadata).lower())
         rows = reader.options(**self.table.storage).load(self.table.url)
-        rows = rows if self.shown is None else self.shown(rows, ROW_ADDRESS)
+        rows = rows if self.to_view_rows is None else self.to_view_rows(rows, ROW_ADDRESS)
         return alias_frame(rows, self.alias)
 
     @cached_property
     def shape(self) -> DataFrame:
-        """The frame without ROW_ADDRESS, for the analyzer: names mean the same in it, and no error should list ROW_ADDRESS. Over
-        Spark Connect it is a frame without rows: otherwise the server would look at the table, and plan a read, for each
-        question."""
+        """A frame with the same columns as `frame`, but without ROW_ADDRESS, for the analyzer: names mean the same in it, and no
+        error should list ROW_ADDRESS. Over Spark Connect it has no rows: otherwise the server would look at the table, and plan a
+        read, for each call of the analyzer."""
         if analyzer_of(self.spark).binds_columns:
             return self.frame.drop(ROW_ADDRESS)
         columns = self.dml.snapshot.schema.fields
@@ -116,8 +119,8 @@ class Target:
         empty_frame = self.spark.createDataFrame([], to_spark_schema(StructType((*columns, *metadata))))
         return alias_frame(empty_frame, self.alias)
 
-    def address(self, change: int) -> list[Column]:
-        """Return the columns that say which target row a row of `changed` replaces or deletes: file, position, the row's id if
+    def address_columns(self, change: int) -> list[Column]:
+        """Return the columns that say which row of the table a changed row deletes or replaces: file, position, the row's id if
         the table tracks rows, and the kind of change. change: DELETED or UPDATED of task_changes.py."""
         address_fields = {FILE: "file_number", ROW: "row_index"}
         if self.dml.row_ids is not None:
@@ -129,7 +132,9 @@ class Target:
         """Return which of the target's rows a frame over `frame` needs, as far as that is known. condition: the condition of the
         frame, if the frame is only a filter. No job runs."""
         schema = self.dml.snapshot.schema
-        needed_rows = analyzer_of(self.spark).needed_rows(frame, condition, listed=self.listed, schema=schema, alias=self.alias)
+        needed_rows = analyzer_of(self.spark).needed_rows(
+            frame, condition, file_list_path=self.listed, schema=schema, alias=self.alias
+        )
         return needed_rows.without(METADATA_COLUMN) if self.has_metadata else needed_rows
 
     def choose_files(self, predicate: Expression | None, *, is_exact: bool = False) -> int:
@@ -155,16 +160,17 @@ def _choose_files(dml: Dml, predicate: Expression | None, is_exact: bool, listed
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """The input of run_changes. changed: the frame of changed rows, with the columns of task_changes.py; None if no row has to be
-    read. parameters: of the operation, for the history."""
+    """The input of run_changes. changed_rows: the frame of changed rows, with the columns of task_changes.py; None if no row has
+    to be read. parameters: of the operation, for the history."""
 
-    changed: DataFrame | None
+    changed_rows: DataFrame | None
     parameters: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class DmlResult:
-    """version: of the commit, or the version that was read if there was nothing to change. metrics: by delta-spark's names."""
+    """The result of a DELETE, UPDATE, MERGE or overwrite. version: of the commit, or the version that was read if there was
+    nothing to change. metrics: by delta-spark's names."""
 
     version: int
     metrics: Mapping[str, int]
@@ -173,7 +179,7 @@ class DmlResult:
 def load_newest(spark: SparkSession, table: TablePath) -> Snapshot:
     """Load the newest version: over Spark Connect in a task, which can read the table. Raises the same as Snapshot.load."""
     store = table.open_store(spark)
-    # The snapshot of a task has another copy of the store.
+    # A snapshot that a task has loaded refers to the task's copy of the store; let it use this store.
     return at_table(spark, partial(Snapshot.load, store)).through(store)
 
 
@@ -186,62 +192,61 @@ def open_target(
     alias: Alias = (),
     evolve: Evolution | None = None,
     request: WriteRequest | None = None,
-    shown: Shown | None = None,
+    to_view_rows: ToViewRows | None = None,
 ) -> Iterator[Target]:
     """Open the newest version of a table to change it. operation: its name in the history. evolve: returns how the operation
-    changes the definition of the table at this version, such as new columns of a MERGE; None: it does not. request: the write
-    settings to follow; None for the session's settings for all writes. alias, shown: as in Target.
+    changes the definition of the table at this version, such as new columns of a MERGE; None if it does not. request: the write
+    settings to follow; None for the session's settings for all writes. alias, to_view_rows: as in Target.
 
     Errors of delta_py that are raised inside become Spark errors too.
     """
     with as_spark_raises(), active(spark), progress(operation, "tasks"), watched(spark):
         time_zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
         snapshot = load_newest(spark, table)
-        by_session = request is None
+        follows_session = request is None
         if request is None:
             request = write_options({"path": table.url, SESSION: write_settings(spark, table.url)}, overwrite=False).request
         changes = DefinitionChanges() if evolve is None else evolve(snapshot)
         dml = Dml.on(snapshot, operation, replace(request, time_zone=time_zone), changes)
-        with _file_list_path(spark, dml) as listed:
-            yield Target(spark, dml, table, listed, alias, by_session, shown)
+        with _open_file_list_path(spark, dml) as file_list_path:
+            yield Target(spark, dml, table, file_list_path, alias, follows_session, to_view_rows)
 
 
 @contextmanager
-def _file_list_path(spark: SparkSession, dml: Dml) -> Iterator[str]:
-    """Yield the path of the list of files: an absolute one on this machine; over Spark Connect a path in dml.store. The list is
-    deleted at the end."""
+def _open_file_list_path(spark: SparkSession, dml: Dml) -> Iterator[str]:
+    """Yield a path for the list of the chosen files: an absolute one on this machine; over Spark Connect a path in dml.store. The
+    file at this path is deleted at the end."""
     if adapter_of(spark).is_driver:
         with tempfile.TemporaryDirectory(prefix="pydelta-") as folder:
             yield f"{folder}/files.arrow"
         return
-    listed = f"{dml.state.write_id}-files.arrow"
+    file_list_path = f"{dml.state.write_id}-files.arrow"
     try:
-        yield listed
+        yield file_list_path
     finally:
-        clean_up(spark, partial(delete_files, dml.store, [listed]))
+        clean_up(spark, partial(delete_files, dml.store, [file_list_path]))
 
 
 def run_changes(
-    target: Target, changed: DataFrame | None, parameters: Mapping[str, Any], named: MetricNames | None = None
+    target: Target, changed_rows: DataFrame | None, parameters: Mapping[str, Any], name_metrics: MetricNames | None = None
 ) -> DmlResult:
-    """Make the rows, delete the old ones from their files, and commit.
+    """Write the new rows, delete the old ones from their files, and commit.
 
-    changed: the frame of changed rows; None if no row has to be read. parameters: of the operation, for the history. named: makes
-    the operation's metrics from all metrics and from the row count of each clause of a MERGE; None: all metrics stay. If a job
-    fails, all written files are deleted and nothing is committed. Nothing is done if the table has already recorded the session's
-    transaction (txnAppId, txnVersion): then the metrics are empty.
-    """
+    changed_rows: the frame of changed rows, with the columns of task_changes.py; None if no row has to be read. parameters: of
+    the operation, for the history. name_metrics: makes the operation's metrics from all metrics and from the row count of each
+    clause of a MERGE; None: all metrics stay. If a job fails, all written files are deleted and nothing is committed. Nothing is
+    done if the table has already recorded the session's transaction (txnAppId, txnVersion): then the metrics are empty."""
     dml, started_at = target.dml, time.monotonic()
     if dml.transaction.is_named and at_table(target.spark, lambda: dml.transaction.is_recorded):
-        if target.by_session:
+        if target.follows_session:
             reset_transaction(target.spark)
         return DmlResult(dml.snapshot.version, {})
     changes: list[TaskChanges] = []
     try:
-        if changed is not None:
-            changes = _make_rows(target.spark, changed, dml.change_state())
+        if changed_rows is not None:
+            changes = _write_changed_rows(target.spark, changed_rows, dml.change_state())
         scanned_at = time.monotonic()
-        removals = _remove_in_tasks(target.spark, dml, dml.touched_files(changes))
+        removals = _remove_old_rows(target.spark, dml, dml.touched_files(changes))
     except BaseException:
         abandon(target.spark, target.dml.abort)
         raise
@@ -250,13 +255,13 @@ def run_changes(
         "rewriteTimeMs": round((time.monotonic() - scanned_at) * 1000),
     }
     try:
-        commit = partial(dml.commit, parameters, changes, removals, times, name_metrics=named)
+        commit = partial(dml.commit, parameters, changes, removals, times, name_metrics=name_metrics)
         version, metrics = at_table(target.spark, commit, once=True)
     finally:
         # Tasks put long lists of row positions into files, which only this operation reads.
         if any(part.scratch for part in changes):
             clean_up(target.spark, partial(dml.close, changes))
-    if target.by_session:
+    if target.follows_session:
         reset_transaction(target.spark)
     refresh_cached(target.spark, target.table.name, target.table.url)
     return DmlResult(version, metrics)
@@ -265,18 +270,18 @@ def run_changes(
 # ---------------------------------------------------------------- job 1: the changed rows
 
 
-def _make_rows(spark: SparkSession, changed: DataFrame, state: ChangeState) -> list[TaskChanges]:
-    """Run job 1. Returns one value for each task that had rows."""
-    with overflow_as_delta_error(), unweighed(spark, changed.schema):
-        rows = changed.mapInArrow(row_writer(state), f"{RESULT} string").collect()
+def _write_changed_rows(spark: SparkSession, changed_rows: DataFrame, state: ChangeState) -> list[TaskChanges]:
+    """Run job 1, whose tasks write the new rows. Returns one value for each task that had rows."""
+    with overflow_as_delta_error(), unweighed(spark, changed_rows.schema):
+        rows = changed_rows.mapInArrow(row_writer(state), f"{RESULT} string").collect()
     return [from_text(row[RESULT]) for row in rows]
 
 
 # ---------------------------------------------------------------- job 2: files without the old rows
 
 
-def _remove_in_tasks(spark: SparkSession, dml: Dml, files: Sequence[TouchedFile]) -> RemovedRows:
-    """Remove the rows from their files: in one step without a job of Spark if that is little work, otherwise in tasks."""
+def _remove_old_rows(spark: SparkSession, dml: Dml, files: Sequence[TouchedFile]) -> RemovedRows:
+    """Remove the old rows from the files that have them: in job 2, or without a Spark job if that is little work."""
     if not files:
         return RemovedRows()
     if dml.is_light(files):

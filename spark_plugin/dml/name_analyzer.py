@@ -84,9 +84,9 @@ class NameAnalyzer:
         return condition_text(column)
 
     def needed_rows(
-        self, frame: DataFrame, condition: Column | None, *, listed: str, schema: DeltaSchema, alias: Alias
+        self, frame: DataFrame, condition: Column | None, *, file_list_path: str, schema: DeltaSchema, alias: Alias
     ) -> NeededRows:
-        """Return which rows the condition selects. A client has no plan, so it cannot look at `frame` and `listed`."""
+        """Return which rows the condition selects. A client has no plan, so it cannot look at `frame` and `file_list_path`."""
         return rows_selected_by(self._spark, condition, schema, alias)
 
     def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:

@@ -77,10 +77,11 @@ class PlanAnalyzer:
         return unanalyzed_sql(column)
 
     def needed_rows(
-        self, frame: DataFrame, condition: Column | None, *, listed: str, schema: DeltaSchema, alias: Alias
+        self, frame: DataFrame, condition: Column | None, *, file_list_path: str, schema: DeltaSchema, alias: Alias
     ) -> NeededRows:
-        """Return which rows the frame's plan needs from the scan of the files in `listed`. The plan contains the condition."""
-        return rows_needed_by(frame.sparkSession, frame, FILES, listed)
+        """Return which rows the frame's plan needs from the scan of the files in `file_list_path`. The plan contains the
+        condition."""
+        return rows_needed_by(frame.sparkSession, frame, FILES, file_list_path)
 
     def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:
         """Return the column or struct field that each name refers to."""
@@ -172,7 +173,7 @@ def _path_of(expression: Any, name: str) -> Path:
 
 def _comparisons(parts: Sequence[Any], target_attributes: Any, source_attributes: Any) -> Iterator[tuple[Any, str, Any]]:
     """Yield the parts that compare a value of the target with one of the source: the target's expression, the operator, and the
-    source's expression. The operator is turned if the source's expression stands on the left."""
+    source's expression. If the source's expression is on the left, the operator is swapped (> for <)."""
     for part in parts:
         comparison = comparison_of(part)
         if comparison is None or uses_only(part, target_attributes) or uses_only(part, source_attributes):

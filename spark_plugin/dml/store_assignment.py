@@ -3,7 +3,7 @@ new rows in which only some columns, or fields, are assigned. delta_py does this
 
     rule = StoreAssignment.of(spark, evolves=False)
     rule.cast(Typed(column, data_type), target_type, "name")
-    rule.updated(schema, current, {("a", "b"): AssignedValue(Typed(...))})
+    rule.new_row_columns(schema, current_value, {("a", "b"): AssignedValue(Typed(...))})
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class AssignedValue:
-    """An assigned value. keeps_missing_fields: fields of structs that the value lacks keep the row's values (UPDATE SET * with
-    schema evolution); otherwise they become null."""
+    """A value that a statement assigns to a column or field. keeps_missing_fields: if a struct of the value lacks fields of the
+    column, these fields keep the row's current values (UPDATE SET * with schema evolution); otherwise they become null."""
 
     value: Typed
     keeps_missing_fields: bool = False
@@ -71,8 +71,8 @@ class AssignedValue:
 
 @dataclass(frozen=True, slots=True)
 class StoreAssignment:
-    """How values are converted to those of a column. session: makes the casts. policy: ANSI, STRICT or LEGACY, the value of
-    spark.sql.storeAssignmentPolicy. evolves: structs may lack fields that the column has."""
+    """How values are converted to the type of the column that gets them. session: makes the casts. policy: ANSI, STRICT or
+    LEGACY, the value of spark.sql.storeAssignmentPolicy. evolves: whether structs may lack fields that the column has."""
 
     session: SessionAdapter
     policy: str
@@ -84,24 +84,26 @@ class StoreAssignment:
 
     # ------------------------------------------------------------ rows
 
-    def updated(
+    def new_row_columns(
         self,
         schema: StructType,
-        current: Callable[[str], Typed | None],
+        current_value: Callable[[str], Typed | None],
         assigned: Mapping[Path, AssignedValue],
-        absent: Set[str] = frozenset(),
+        omitted_columns: Set[str] = frozenset(),
     ) -> list[Column]:
-        """Return each column of `schema` under its name: the assigned value, else the row's value (`current`), else null.
+        """Return the columns of a new row, each under its name in `schema`: the assigned value, else the current value, else
+        null.
 
-        current: returns the row's value of a column, or None if the row has no such column. assigned: by path in the schema; no
-        path is a prefix of another. absent: columns that are left out of the result. Raises SchemaMismatchError
+        current_value: returns the current row's value of a column, or None if there is no current row or the row has no such
+        column. assigned: the assigned values by path in the schema; no path is a prefix of another. omitted_columns: names of
+        columns that are left out of the result. Raises SchemaMismatchError
         (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) and UnsupportedOperationError (DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT).
         """
         columns, assigned_by_name = [], _by_folded_name(assigned)
         for field in schema.fields:
-            if field.name not in absent:
+            if field.name not in omitted_columns:
                 values_inside = assigned_by_name.get(field.name.lower(), {})
-                columns.append(self._new_value(field, current(field.name), values_inside, (field.name,)).alias(field.name))
+                columns.append(self._new_value(field, current_value(field.name), values_inside, (field.name,)).alias(field.name))
         return columns
 
     def _new_value(self, field: StructField, current: Typed | None, inside: Mapping[Path, AssignedValue], path: Path) -> Column:
@@ -133,7 +135,7 @@ class StoreAssignment:
 
     @property
     def _rule_for_row_values(self) -> StoreAssignment:
-        """A rule for the row's own values, which may have an older schema."""
+        """The rule for current values of the row: their structs may lack fields that the table gets with this statement."""
         return StoreAssignment(self.session, self.policy, True)
 
     # ------------------------------------------------------------ values
@@ -204,14 +206,16 @@ class StoreAssignment:
         return F.when(is_present, F.struct(*new_fields))
 
     def _cast_field(self, value: Typed | None, old: Typed | None, field: StructField, name: str) -> Column:
-        """Return a field of a new struct. value: the assigned one; None if the assigned struct lacks the field. old: the
-        row's."""
+        """Return a field of a new struct. value: the field's value in the assigned struct; None if that struct lacks the field.
+        old: the field's value in the row, which a missing field keeps; None if the field becomes null instead. name: the dotted
+        path, for messages."""
         if value is not None:
             return self.cast(value, field.dataType, name, current=old if isinstance(field.dataType, StructType) else None)
         return self._null_of(field.dataType) if old is None else self._rule_for_row_values.cast(old, field.dataType, name)
 
     def _cast_map(self, column: Column, source_type: MapType, target_type: MapType, name: str) -> Column:
-        """Return the map with each key and value cast on its own: Spark's cast would match fields of structs by position."""
+        """Return the map with its keys and values cast separately, by `cast`: Spark's own cast of the map would match the fields
+        of structs by position."""
         if source_type.keyType.simpleString() != target_type.keyType.simpleString():
             to_key = partial(self._cast_item, source_type.keyType, target_type.keyType, name)
             column = F.transform_keys(column, lambda key, _: to_key(key))
@@ -227,7 +231,8 @@ class StoreAssignment:
         return F.lit(None).cast(target_type)
 
     def constant(self, text: str | None, target_type: DataType) -> Column:
-        """Return the value of PARTITION in an INSERT, which Spark's parser passes as text. Spark always casts it in ANSI mode."""
+        """Return the value that the clause PARTITION of an INSERT gives a column. Spark's parser passes it as text (None for
+        NULL), and Spark always casts it in ANSI mode."""
         return self.session.cast(F.lit(text), target_type, ansi=True)
 
     def _cast_by_policy(self, value: Typed, target_type: DataType, name: str) -> Column:
@@ -248,15 +253,15 @@ class StoreAssignment:
                 sql_state="42846",
                 column=name,
             )
-        # Spark names the column in the error for a value that is too large.
+        # With overflow_of, Spark names the column in the error for a value that is too large.
         overflow_of = name if self.policy == "ANSI" and not up_casts else None
         return self.session.cast(value.column, target_type, ansi=self.policy != "LEGACY", overflow_of=overflow_of)
 
 
 @contextmanager
 def overflow_as_delta_error(error_class: str = "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE") -> Iterator[None]:
-    """Raise SchemaMismatchError, as pydelta's own casts do, if a job inside fails because a value is too large for the type of a
-    cast of `StoreAssignment`. error_class: the condition's name; the statement INSERT uses another."""
+    """Raise SchemaMismatchError, as pydelta's own casts do, if a job inside the block fails because a value is too large for the
+    type to which `StoreAssignment` casts it. error_class: of the raised error; the statement INSERT has its own."""
     try:
         yield
     except PySparkException as error:
@@ -270,7 +275,7 @@ def overflow_as_delta_error(error_class: str = "DELTA_CAST_OVERFLOW_IN_TABLE_WRI
 
 
 def _by_folded_name(assigned_values: Mapping[Path, AssignedValue]) -> dict[str, dict[Path, AssignedValue]]:
-    """Do the same as group_by_first_name, with the first names in lower case."""
+    """Group the values by the first name of their path, in lower case. The paths in a group lack this first name."""
     return group_by_first_name({(path[0].lower(), *path[1:]): value for path, value in assigned_values.items()})
 
 

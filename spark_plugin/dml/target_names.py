@@ -1,8 +1,8 @@
 """The names that conditions and values may use for the table that a statement changes.
 
-    alias_frame(frame, ("s",))                                 # s.id
-    alias_frame(frame, ("spark_catalog", "shop", "sales"))     # spark_catalog.shop.sales.id, shop.sales.id and sales.id
-    counts_of_qualifiers(("shop", "sales", "id"), alias, is_same)       # [2]
+alias_frame(frame, ("s",))                                 # s.id
+alias_frame(frame, ("spark_catalog", "shop", "sales"))     # spark_catalog.shop.sales.id, shop.sales.id and sales.id
+counts_of_qualifiers(("shop", "sales", "id"), alias, is_same)       # [2]
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def alias_frame(frame: DataFrame, alias: Alias) -> DataFrame:
 
 
 def without_alias(path: tuple[str, ...], alias: Alias) -> tuple[str, ...]:
-    """Return a column's name without the leading table name, in any case."""
+    """Return a column's name without the leading parts that name the table. Upper and lower case do not matter."""
     counts = counts_of_qualifiers(path, alias, lambda first, second: first.lower() == second.lower())
     return path[max(counts, default=0) :]
 

@@ -30,38 +30,41 @@ class Matching:
     condition is true (`on`).
 
     columns: the names of the columns of `using`; empty for `on`. condition: for `using` the columns as the user wrote them, for
-    the history; for `on` the condition as SQL. alias: the table's name in the condition; empty if it has none. parsed: the
-    condition of `on` as a Column; None if there is only the SQL. values: for each column of the new rows, the name of the
-    source's column that contains its values; None if the new rows have exactly the source's columns.
+    the history; for `on` the condition as SQL. alias: the table's name in the condition; empty if it has none. condition_column:
+    the condition of `on` as a Column; None if there is only the SQL. source_columns: for each column of the new rows, the name of
+    the source's column that contains its values; None if the new rows have exactly the source's columns.
     """
 
     columns: tuple[str, ...] = ()
     condition: str = ""
     alias: Alias = ()
-    parsed: Column | None = None
-    values: Mapping[str, str] | None = None
+    condition_column: Column | None = None
+    source_columns: Mapping[str, str] | None = None
 
     @classmethod
     def using(cls, columns: Sequence[str], user_text: str | None = None) -> Matching:
-        """user_text: the columns as the user wrote them; None to list the names."""
-        return cls(tuple(columns), ", ".join(columns) if user_text is None else user_text, (_TARGET,))
+        """Match rows with the same values in these columns. user_text: the columns as the user wrote them, for the history; None
+        to list the names."""
+        return cls(columns=tuple(columns), condition=", ".join(columns) if user_text is None else user_text, alias=(_TARGET,))
 
     @classmethod
     def on(cls, condition: str, alias: str | None) -> Matching:
-        return cls((), condition, () if alias is None else (alias,))
+        """Match rows for which the condition, SQL text, is true. alias: the table's name in the condition; None if it has
+        none."""
+        return cls(condition=condition, alias=() if alias is None else (alias,))
 
     def history_parameter(self) -> dict[str, Any]:
         """Return the parameter of the operation that the history records for this matching."""
         return {"replaceUsingCols": f"({self.condition})"} if self.columns else {"replaceOnCond": self.condition}
 
-    def between(self, columns: Sequence[str], source: DataFrame, *, case_sensitive: bool) -> tuple[DataFrame, Column]:
-        """Return the source, under an alias for `using`, and the condition of its join with the table. columns: the names of the
-        table's columns.
+    def join_inputs(self, columns: Sequence[str], source: DataFrame, *, case_sensitive: bool) -> tuple[DataFrame, Column]:
+        """Return the source, for `using` under an alias, and the condition that joins it with the table. columns: the names of
+        the table's columns.
 
         Raises SchemaMismatchError (UNRESOLVED_INSERT_REPLACE_USING_COLUMN) for a column that one side lacks.
         """
         if not self.columns:
-            return source, F.expr(self.condition) if self.parsed is None else self.parsed
+            return source, F.expr(self.condition) if self.condition_column is None else self.condition_column
         for name in self.columns:
             for relation, column_names in (("table", columns), ("query", source.columns)):
                 _check_column_exists(name, relation, column_names, case_sensitive=case_sensitive)

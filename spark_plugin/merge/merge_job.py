@@ -66,7 +66,7 @@ _REPARTITION_CONF = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled
 
 # By the action of a clause, the value of the column CHANGE, which tells tasks what happens to a row (task_changes.py).
 _CHANGES_BY_ACTION = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
-# Where the rows of the source are cached; with a second copy after the first was lost.
+# Where the rows of the source are cached in each attempt. After rows were lost, the next attempts keep a second copy of each.
 _LEVELS = (StorageLevel.MEMORY_AND_DISK, StorageLevel.MEMORY_AND_DISK_2, StorageLevel.MEMORY_AND_DISK_2)
 # Spark's messages for cached rows of the source that are lost, by condition or by text.
 _LOST_ROWS = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \S+ not found")
@@ -148,27 +148,28 @@ class MergeRequest:
 
     def run(self, level: StorageLevel) -> DmlResult:
         """Run the MERGE. level: where Spark caches the source."""
-        with self._open() as (target, resolved, rows), cached_source(resolved, level) as source:
-            return MergeRun(target, resolved, rows, source).run()
+        with self._open() as (target, resolved, row_maker), cached_source(resolved, level) as source:
+            return MergeRun(target, resolved, row_maker, source).run()
 
     @contextmanager
-    def planned(self) -> Iterator[tuple[Target, PlannedChange]]:
-        """Yield the plan of `merge` while the target is open, without reading the source. A real MERGE knows more after it has
-        read the source, and then reads fewer files. Raises the same as `merge` before anything runs."""
-        with self._open() as (target, resolved, rows):
-            yield target, MergeRun(target, resolved, rows, unread_source(resolved)).planned()
+    def open_plan(self) -> Iterator[tuple[Target, PlannedChange]]:
+        """Yield the target, while it is open, and the plan of the MERGE, without reading the source. A real MERGE knows more
+        after it has read the source, and then reads fewer files. Raises the same as `merge` before anything runs."""
+        with self._open() as (target, resolved, row_maker):
+            yield target, MergeRun(target, resolved, row_maker, unread_source(resolved)).plan()
 
     @contextmanager
     def _open(self) -> Iterator[tuple[Target, ResolvedMerge, MergeRows]]:
-        """Yield the open target, the condition and the clauses as resolved for it, and the maker of its new rows."""
+        """Open the target, and resolve the condition and the clauses for it. Yields the target, the resolved MERGE, and the maker
+        of its new rows."""
         with open_target(self.spark, self.table, "MERGE", alias=self.alias, evolve=self._definition_changes) as target:
             resolved = self._resolve(target.shape, target.dml.snapshot.schema.names)
-            rows = MergeRows(target, resolved, StoreAssignment.of(self.spark, evolves=self.evolves))
-            rows.check()
-            yield target, resolved, rows
+            row_maker = MergeRows(target, resolved, StoreAssignment.of(self.spark, evolves=self.evolves))
+            row_maker.check_assigned_columns()
+            yield target, resolved, row_maker
 
-    def _check_columns(self, snapshot: Snapshot) -> None:
-        """Raise SchemaMismatchError for a table without columns that the merge cannot get."""
+    def _check_has_columns(self, snapshot: Snapshot) -> None:
+        """Raise SchemaMismatchError if the table has no columns and the merge cannot add any, because it does not evolve."""
         if not snapshot.schema.fields and not self.evolves:
             raise SchemaMismatchError(
                 "Cannot MERGE INTO a table without columns. Nothing was changed. Add columns first, or use schema evolution.",
@@ -183,7 +184,7 @@ class MergeRequest:
     def _definition_changes(self, snapshot: Snapshot) -> DefinitionChanges:
         """Return how the merge changes the table's definition: it may add columns that clauses assign and the table lacks. Raises
         SchemaMismatchError for a table without columns that does not evolve."""
-        self._check_columns(snapshot)
+        self._check_has_columns(snapshot)
         if not self.evolves:
             return DefinitionChanges()
         # The target is not open yet, so the clauses are resolved for an empty frame with its schema.
@@ -198,8 +199,8 @@ class MergeRequest:
 
 
 def _with_texts_cast(source_columns: StructType, table_columns: StructType) -> StructType:
-    """Return the source's columns with the types that their values have in the new rows. SET and VALUES cast texts to the
-    numbers, times and bytes of the table; columns of other types are unchanged."""
+    """Return the source's columns with the types that their values have in the new rows. SET and VALUES cast a text if the
+    table's column of this name has numbers, times or bytes; so the text column gets this type. Other columns are unchanged."""
     fields = []
     for f in source_columns.fields:
         table_column, kind = table_columns.find(f.name), f.data_type
@@ -217,11 +218,12 @@ def _with_texts_cast(source_columns: StructType, table_columns: StructType) -> S
 
 @dataclass(frozen=True)
 class MergeRun:
-    """One run of a MERGE. merge: the condition and the clauses, resolved. rows: makes the new rows. source: as it is cached."""
+    """One run of a MERGE. merge: the condition and the clauses, resolved. row_maker: makes the new rows. source: as it is
+    cached."""
 
     target: Target
     merge: ResolvedMerge
-    rows: MergeRows
+    row_maker: MergeRows
     source: Source
 
     def run(self) -> DmlResult:
@@ -229,9 +231,9 @@ class MergeRun:
         run the jobs that change rows."""
         # If a match may change nothing, only a query can find rows that match several times; see _check_matches.
         may_change_nothing = not only_inserts(self.merge.clauses) and not changes_every_match(self.merge.clauses)
-        facts = source_facts(self.merge, self.source, ask_unique=may_change_nothing)
-        target_rows = self._matching_rows(facts)
-        if target_rows is not None and may_change_nothing and not facts.unique:
+        facts = source_facts(self.merge, self.source, check_unique=may_change_nothing)
+        target_rows = self._choose_target_rows(facts)
+        if target_rows is not None and may_change_nothing and not facts.is_unique:
             self._check_matches(target_rows)
         dml = self.target.dml
         dml.only_inserts = only_inserts(self.merge.clauses)
@@ -243,57 +245,60 @@ class MergeRun:
             dml.transaction.only_deleted_rows_matter()
         # A row may reach the jobs several times, once for each match. That is an error unless the row is only deleted.
         dml.repeats = Repeats.IGNORED if deletes_all_matches(self.merge.clauses) else Repeats.AMBIGUOUS
-        return run_changes(self.target, self._changed_rows(target_rows, facts), self._parameters(), self._metrics(facts))
+        return run_changes(self.target, self._changed_rows(target_rows, facts), self._parameters(), self._metric_names(facts))
 
-    def planned(self) -> PlannedChange:
-        """Return the plan for the case that nothing is known about the source's rows. No job runs."""
+    def plan(self) -> PlannedChange:
+        """Return the plan of the MERGE before the source's rows are read, when nothing is known about them. No job runs."""
         facts = facts_without_rows(self.merge, self.source)
-        return PlannedChange(self._changed_rows(self._matching_rows(facts), facts), self._parameters())
+        return PlannedChange(self._changed_rows(self._choose_target_rows(facts), facts), self._parameters())
 
     def _changed_rows(self, target_rows: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
-        """Return the changed rows, with the columns that write_changes takes in a task (task_changes.py); None if no row can
-        change. target_rows: the target's rows that matter; None if there are none."""
+        """Return the rows that the MERGE writes or deletes, with the columns that write_changes takes in a task
+        (task_changes.py); None if no row can change. target_rows: the target's rows that matter; None if there are none."""
         joined_rows = self._rows_to_change(target_rows, facts)
         if joined_rows is None:
             return None
-        return self._grouped_by_partition(self.rows.with_generated(self._with_task_columns(joined_rows)), facts)
+        return self._grouped_by_partition(self.row_maker.with_generated(self._with_task_columns(joined_rows)), facts)
 
     def _rows_to_change(self, target_rows: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
         """Return ROW_ADDRESS (unless `target_rows` is None), the number of the clause that applies, and NEW if clauses make rows;
         None if no row can change."""
         if target_rows is None and not self.merge.of_kind("not matched"):
             return None
+        # Over Spark Connect resolved columns are only names, so MergeScopes gives each kind of clause its own projection.
         if not analyzer_of(self.target.spark).binds_columns:
-            return MergeScopes(self.target, self.merge, self.rows, self.source).changed(target_rows)
+            return MergeScopes(self.target, self.merge, self.row_maker, self.source).changed_rows(target_rows)
         joined = self._all_source_rows() if target_rows is None else join(self.merge, self.source, target_rows, facts)
         has_target = ROW_ADDRESS in joined.columns
-        clause_number = evaluated_in_place(self.merge, self._first_clause(has_target))
+        clause_number = evaluated_in_place(self.merge, self._clause_number(has_target))
         changing_rows = joined.select("*", clause_number.alias(CLAUSE)).where(F.col(CLAUSE).isNotNull())
         # Without rows of the target the other clauses have no rows to take values from.
         clauses = list(enumerate(self.merge.clauses)) if has_target else self.merge.of_kind("not matched")
         new_rows = [
-            F.when(F.col(CLAUSE) == number, self.rows.new_row(clause)) for number, clause in clauses if clause.action != "delete"
+            F.when(F.col(CLAUSE) == number, self.row_maker.new_row(clause))
+            for number, clause in clauses
+            if clause.action != "delete"
         ]
         address = [F.col(ROW_ADDRESS)] if has_target else []
         return changing_rows.select(*address, F.col(CLAUSE), *([F.coalesce(*new_rows).alias(NEW)] if new_rows else []))
 
-    def _matching_rows(self, facts: SourceFacts) -> DataFrame | None:
-        """Return the target's rows that matter, from the files that may contain some; None if there are none. A row matters if it
-        may match, or if a clause for rows without a match may apply to it. Chooses the files to read."""
+    def _choose_target_rows(self, facts: SourceFacts) -> DataFrame | None:
+        """Choose the files that may contain rows that matter, and return the target's rows that matter; None if there are none. A
+        row matters if it may match, or if a clause for rows without a match may apply to it."""
         clauses = [clause for _, clause in self.merge.of_kind("not matched by source")]
-        limits = facts.restriction
-        if limits is not None and clauses:
+        row_filter = facts.restriction
+        if row_filter is not None and clauses:
             conditions = [clause.condition.column for clause in clauses if clause.condition is not None]
-            # A clause without a condition applies to any row that has no match.
-            limits = reduce(or_, conditions, limits) if len(conditions) == len(clauses) else None
-        frame = self.target.frame if limits is None else self.target.frame.where(limits)
-        needed_rows = self.target.needed_rows(frame, limits)
+            # A clause without a condition applies to any row that has no match, so then every row matters.
+            row_filter = reduce(or_, conditions, row_filter) if len(conditions) == len(clauses) else None
+        frame = self.target.frame if row_filter is None else self.target.frame.where(row_filter)
+        needed_rows = self.target.needed_rows(frame, row_filter)
         if needed_rows.none or not self.target.choose_files(needed_rows.predicate):
             return None
         return frame
 
     def _all_source_rows(self) -> DataFrame:
-        """Return all rows of the source, for the case that no row of the target can matter."""
+        """Return all rows of the source with FROM_SOURCE: the result of the join if no row of the target can matter."""
         return self.source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
 
     def _check_matches(self, target_rows: DataFrame) -> None:
@@ -324,7 +329,7 @@ class MergeRun:
         repartitions = (conf(self.target.spark, _REPARTITION_CONF) or "true").lower() == "true"
         if not names or not repartitions or NEW not in changed.columns or facts.source_bytes <= broadcast_limit(changed):
             return changed
-        rows_with_partitions = self.rows.partition_values(changed)
+        rows_with_partitions = self.row_maker.with_partition_values(changed)
         keys = [F.col(f"{PARTITION_VALUE}{number}") for number in range(len(names))]
         return rows_with_partitions.hint("rebalance", *keys).select(*changed.columns)
 
@@ -338,7 +343,7 @@ class MergeRun:
             return [F.lit(None).cast(kind).alias(column) for column, (_, kind) in fields_and_types.items()]
         return [F.col(ROW_ADDRESS).getField(name).alias(column) for column, (name, _) in fields_and_types.items()]
 
-    def _first_clause(self, has_target: bool) -> Column:
+    def _clause_number(self, has_target: bool) -> Column:
         """Return the number of the clause that applies to a row of the join: the first of its kind whose condition is true.
         has_target: the join has the columns of the target; otherwise no row has a match."""
         if not has_target:
@@ -352,12 +357,12 @@ class MergeRun:
 
     # ------------------------------------------------------------ for the history
 
-    def _metrics(self, facts: SourceFacts) -> MetricNames:
-        """Return the function that makes the operation's metrics of those of the jobs."""
+    def _metric_names(self, facts: SourceFacts) -> MetricNames:
+        """Return the function that makes the operation's metrics for the history from the metrics of the jobs."""
         clauses = tuple((clause.kind, clause.action) for clause in self.merge.clauses)
-        return partial(merge_metrics, clauses, facts.rows, self.source.elapsed_ms)
+        return partial(merge_metrics, clauses, facts.row_count, self.source.elapsed_ms)
 
     def _parameters(self) -> dict[str, Any]:
-        """Return the operation's parameters."""
+        """Return the operation's parameters for the history: the condition and the clauses, as SQL text."""
         conditions = [None if clause.condition is None else clause.condition.sql for clause in self.merge.clauses]
         return recorded_parameters(self.merge.condition.sql, self.merge.clauses, conditions)

@@ -29,22 +29,25 @@ from spark_plugin.options.settings import is_case_sensitive
 
 @dataclass(frozen=True, slots=True)
 class ResolvedClause:
-    """One clause, with Spark's columns in place of names. assigned_values: for an update or insert, the values by path; in an
-    insert all paths are columns. stars: whether the clause is UPDATE SET * or INSERT *, which takes the columns of the source by
+    """One clause, with Spark's columns in place of names.
+
+    assigned_values: for an update or insert, the values by the path of the column or field that gets them; in an insert all paths
+    are columns. is_star: whether the clause is UPDATE SET * or INSERT *, which takes the columns of the source by
     their names. defaults: columns that get their defaults because the clause says so."""
 
     kind: Kind
     action: Action
     condition: Resolved | None
     assigned_values: Mapping[Path, AssignedValue]
-    stars: bool
+    is_star: bool
     defaults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedMerge:
-    """A MERGE whose names Spark's analyzer has resolved. target, source: frames of one session. names: resolves names by the
-    schemas of both. condition: of the join. parts: the parts of the condition. clauses: in the caller's order."""
+    """A MERGE whose names Spark's analyzer has resolved. target, source: frames of one session. names: decides by the
+    schemas of both sides to which side a name belongs. condition: joins target and source. parts: the parts of the condition.
+    clauses: in the caller's order."""
 
     target: DataFrame
     source: DataFrame
@@ -74,19 +77,20 @@ class ResolvedMerge:
         analyzer, both = analyzer_of(target.sparkSession), target.crossJoin(source)
         (join_condition,) = analyzer.resolve(both, [condition], "search condition")
         if not isinstance(join_condition.data_type, BooleanType):
-            target.join(source, join_condition.column).schema  # noqa: B018 - Spark has special errors for joins
+            # Here Spark raises its special error for a join condition that is not boolean.
+            target.join(source, join_condition.column).schema  # noqa: B018 - reading the schema analyses the join
         analyzer.check_condition(both, join_condition, "search condition of MERGE operation")
         names = Names(target.schema, source.schema, alias, is_case_sensitive(target.sparkSession))
-        reader = _ClauseReader(analyzer, target, tuple(columns), source, both, names, evolves)
+        resolver = _ClauseResolver(analyzer, target, tuple(columns), source, both, names, evolves)
         parts = analyzer.parts(join_condition, target, source, names)
-        return cls(target, source, names, join_condition, parts, tuple(reader.read(clause) for clause in clauses))
+        return cls(target, source, names, join_condition, parts, tuple(resolver.resolve(clause) for clause in clauses))
 
     def of_kind(self, kind: Kind) -> list[tuple[int, ResolvedClause]]:
-        """Return the clauses of a kind in order, with their numbers."""
+        """Return the clauses of a kind in order, each with its number among all clauses."""
         return of_kind(self.clauses, kind)
 
     def values(self) -> list[Resolved | Typed]:
-        """Return all values that are computed from rows."""
+        """Return all values that the MERGE computes from rows: the conditions and the assigned values."""
         conditions = [clause.condition for clause in self.clauses if clause.condition is not None]
         values = (assigned.value for clause in self.clauses for assigned in clause.assigned_values.values())
         return [self.condition, *conditions, *values]
@@ -101,8 +105,8 @@ class ResolvedMerge:
 
 
 def _assigned_part(schema: StructType, paths: set[Path], parents: set[Path], base: Path) -> StructType:
-    """Return the columns and fields of a struct whose paths are assigned. A struct that is assigned only in part has only these
-    fields.
+    """Return the columns, or the fields of a struct, whose paths are assigned. If only some fields of a struct are assigned, the
+    result has the struct with only these fields.
 
     paths: in lower case. parents: all parents of the paths. base: the path of the struct; () for the whole schema.
     """
@@ -117,9 +121,10 @@ def _assigned_part(schema: StructType, paths: set[Path], parents: set[Path], bas
 
 
 @dataclass(frozen=True)
-class _ClauseReader:
-    """Resolves clauses. columns: the names of the table's columns. both: the cross join of target and source, in which the names
-    of clauses for matched rows are resolved. evolves: as in ResolvedMerge.of."""
+class _ClauseResolver:
+    """Resolves the names of clauses. columns: the names of the table's columns. both: the cross join of target and source, in
+    which the names of clauses for matched rows are resolved. evolves: whether columns that only the source has may be
+    assigned."""
 
     analyzer: Analyzer
     target: DataFrame
@@ -129,8 +134,8 @@ class _ClauseReader:
     names: Names
     evolves: bool
 
-    def read(self, clause: Clause[Column]) -> ResolvedClause:
-        """Resolve one clause. The names of its condition and values are those of `scope`."""
+    def resolve(self, clause: Clause[Column]) -> ResolvedClause:
+        """Resolve one clause. Its condition and values can name the columns of `scope`, the frame for its kind of clause."""
         scope = {"matched": self.both, "not matched": self.source, "not matched by source": self.target}[clause.kind]
         condition = None
         if clause.condition is not None:
@@ -139,13 +144,13 @@ class _ClauseReader:
         if clause.action == "delete":
             return ResolvedClause(clause.kind, clause.action, condition, {}, False)
         if clause.assignments is None:
-            return ResolvedClause(clause.kind, clause.action, condition, self._all_columns(clause), True)
-        assigned_values, defaults = self._assigned(clause, clause.assignments, scope)
+            return ResolvedClause(clause.kind, clause.action, condition, self._resolve_star(clause), True)
+        assigned_values, defaults = self._resolve_assignments(clause, clause.assignments, scope)
         return ResolvedClause(clause.kind, clause.action, condition, assigned_values, False, defaults)
 
-    def _all_columns(self, clause: Clause[Column]) -> dict[Path, AssignedValue]:
-        """Return what `*` assigns. With schema evolution these are the columns that the source has; otherwise all columns of the
-        table, each with the value of the source's column of this name."""
+    def _resolve_star(self, clause: Clause[Column]) -> dict[Path, AssignedValue]:
+        """Return the values that `*` assigns, by path. With schema evolution it assigns the columns that the source has;
+        otherwise it assigns all columns of the table, each with the value of the source's column of this name."""
         names = self.source.columns if self.evolves else list(self.columns)
         values = self.analyzer.resolve_names(self.source, names, clause.where)
         keeps_missing_fields = self.evolves and clause.action == "update"
@@ -156,18 +161,21 @@ class _ClauseReader:
             for name, value in zip(names, values, strict=True)
         }
 
-    def _assigned(
+    def _resolve_assignments(
         self, clause: Clause[Column], assignments: Mapping[str, Column], scope: DataFrame
     ) -> tuple[dict[Path, AssignedValue], tuple[str, ...]]:
-        """Return the values, by path, and the columns that get their defaults. assignments: what SET or VALUES assigns, by the
-        name as the user wrote it; the word DEFAULT stands for a column's default."""
+        """Return the assigned values, by path, and the names of the columns that get their defaults.
+
+        assignments: the values of SET or VALUES, by the name as the user wrote it; the word DEFAULT stands for a column's
+        default. scope: the frame in which the values are resolved.
+        """
         default_names = {name for name, value in assignments.items() if is_default_word(scope, value)}
         expressions = {name: value for name, value in assignments.items() if name not in default_names}
         values = dict(zip(expressions, self.analyzer.resolve(scope, list(expressions.values()), clause.where), strict=True))
         assigned_values: dict[Path, AssignedValue] = {}
         defaults: list[Path] = []
         assigned_paths, table_columns = AssignedPaths(clause.action.upper()), frozenset(self.columns)
-        for name, path in zip(assignments, self._paths(list(assignments), clause), strict=True):
+        for name, path in zip(assignments, self._resolve_paths(list(assignments), clause), strict=True):
             if clause.action == "insert" and len(path) > 1:
                 raise nested_in_insert(path)
             assigned_paths.add(path)  # raises an error if two assignments contradict each other
@@ -179,8 +187,9 @@ class _ClauseReader:
                 raise _no_default(name, clause)
         return assigned_values, tuple(path[0] for path in defaults)
 
-    def _paths(self, names: Sequence[str], clause: Clause[Column]) -> list[Path]:
-        """Return the columns or fields that names refer to: in the table, or, if it may get new ones, in the source."""
+    def _resolve_paths(self, names: Sequence[str], clause: Clause[Column]) -> list[Path]:
+        """Return the path of the column or field that each name refers to. A name that only the source has refers to a column or
+        field that the MERGE adds to the table, if it may add one."""
         may_be_new = self.evolves and clause.kind != "not matched by source"
         new_names = [name for name in names if may_be_new and self._is_new(split_name(name))]
         only_in_source = frozenset(new_names)
@@ -191,8 +200,8 @@ class _ClauseReader:
         return [self._in_table_spelling(paths[name], name, clause) for name in names]
 
     def _in_table_spelling(self, path: Path, name: str, clause: Clause[Column]) -> Path:
-        """Return the path with the table's spelling of the column. A column that the table lacks keeps its own if the merge may
-        add it; otherwise an error is raised. name: as the user wrote it."""
+        """Return the path with the table's spelling of the column. The path of a column that the table lacks stays the same if
+        the merge may add the column; otherwise an error is raised. name: as the user wrote it."""
         column = self._table_names.get(path[0].lower())
         if column is None and not self.evolves:
             raise unresolved_name_error(name, clause.where, self.columns)

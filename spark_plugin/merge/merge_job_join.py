@@ -30,18 +30,18 @@ def join(merge: ResolvedMerge, source: Source, target_rows: DataFrame, facts: So
     """Join the source and the target. target_rows: the rows of the target that may match, and those that clauses for rows without
     a match may need.
 
-    In an outer join Spark broadcasts neither side whose rows it preserves, and would sort the whole target for a source of few
-    rows. So if the source has few keys, they are broadcast to the target, and the matching rows are joined to the source by the
-    number of its row. Without equal keys Spark must broadcast one side. This is the source, whatever its size: otherwise Spark
-    would broadcast the target.
+    In an outer join Spark cannot broadcast a side whose rows it preserves, so it would sort the whole target even for a source of
+    few rows. Therefore, if the source has few keys, only the keys are broadcast and joined to the target; then the matching rows
+    are joined to the source by SOURCE_ROW. Without equal keys Spark must broadcast one side. This is the source, whatever its
+    size: otherwise Spark would broadcast the target.
     """
     rows = source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
     condition = merge.condition.column
     keeps_source, keeps_target = bool(merge.of_kind("not matched")), bool(merge.of_kind("not matched by source"))
-    limit = broadcast_limit(target_rows) if facts.equal else sys.maxsize
+    limit = broadcast_limit(target_rows) if facts.has_equal_keys else sys.maxsize
     if keeps_target or (not keeps_source and facts.source_bytes <= limit):
         # `keeps_source` means a full outer join here. With equal keys Spark cannot broadcast a side of it.
-        is_broadcast = facts.source_bytes <= limit and not (keeps_source and facts.equal)
+        is_broadcast = facts.source_bytes <= limit and not (keeps_source and facts.has_equal_keys)
         how = "full_outer" if keeps_source else ("left_outer" if keeps_target else "inner")
         return target_rows.join(F.broadcast(rows) if is_broadcast else rows, condition, how)
     changes_matches = bool(merge.of_kind("matched"))  # otherwise only the source's rows without a match are needed
@@ -49,13 +49,13 @@ def join(merge: ResolvedMerge, source: Source, target_rows: DataFrame, facts: So
     # Only a cached source has SOURCE_ROW.
     if not source.is_cached or facts.key_bytes > limit:
         return rows.join(target_rows, condition, how)
-    matches = _matches(merge, source, target_rows, _columns(target_rows) if changes_matches else [])
+    matches = _matches(merge, source, target_rows, _columns_of(target_rows) if changes_matches else [])
     return rows.join(matches, F.col(SOURCE_ROW) == F.col(_MATCH), how)
 
 
 def _matches(merge: ResolvedMerge, source: Source, target_rows: DataFrame, columns: list[Column]) -> DataFrame:
-    """Return for each matching pair the number of the source's row, as _MATCH, and these columns of the target. Only the source's
-    keys are broadcast."""
+    """Return one row for each pair of a source row and a target row that match: the number of the source's row, as _MATCH, and
+    these columns of the target. Only the source's keys are broadcast."""
     used_attributes = used_by(merge.condition.expression)
     internals = SparkInternals(target_rows.sparkSession)
     keys = [internals.column(attribute) for attribute in internals.attributes(source.frame) if holds(used_attributes, attribute)]
@@ -63,7 +63,7 @@ def _matches(merge: ResolvedMerge, source: Source, target_rows: DataFrame, colum
     return target_rows.join(F.broadcast(source_keys), merge.condition.column, "inner").select(F.col(_MATCH), *columns)
 
 
-def _columns(frame: DataFrame) -> list[Column]:
+def _columns_of(frame: DataFrame) -> list[Column]:
     internals = SparkInternals(frame.sparkSession)
     return [internals.column(attribute) for attribute in internals.attributes(frame)]
 

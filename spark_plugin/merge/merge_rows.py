@@ -1,9 +1,10 @@
 """The new rows that the clauses of a MERGE make.
 
-rows = MergeRows(target, merge, store_assignment)
-rows.check()
-changed = rows.with_generated(changed)      # after a select of rows.new_row(clause) for each clause
-placed = rows.partition_values(changed)     # with the partition of each new row
+row_maker = MergeRows(target, merge, store_assignment)
+row_maker.check_assigned_columns()
+new_row = row_maker.new_row(clause)                       # the column NEW of the rows to which the clause applies
+changed = row_maker.with_generated(changed)               # a frame with NEW: computes the generated columns in it
+with_values = row_maker.with_partition_values(changed)    # adds the partition values of each new row
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.spark_versions import resolvable_rule_text
 
 PARTITION_VALUE = "__pydelta_partition_"
-"""With a number: the value of a partition column, next to a new row."""
+"""The beginning of the names of columns with partition values, next to a new row. The column's number follows."""
 
 
 class MergeRows:
-    """The new rows that clauses make: one column for each of the table's, in the type that it has after the commit. Generated
-    columns that no clause assigns are left out, and are computed when the rows are written. store_assignment: how values are
-    cast to the types of columns."""
+    """Makes the new rows of clauses: structs with a field for each column of the table, in the type that the column has after the
+    commit. Generated columns that no clause assigns are left out, and are computed when the rows are written. store_assignment:
+    how values are cast to the types of columns."""
 
     def __init__(self, target: Target, merge: ResolvedMerge, store_assignment: StoreAssignment) -> None:
         self._target, self._merge, self._store_assignment = target, merge, store_assignment
@@ -46,7 +47,7 @@ class MergeRows:
         self._delta_schema = target.dml.config.schema
         self.schema: StructType = to_spark_schema(self._delta_schema)
         # The SQL text of each generated column, by the column's name.
-        self._generated = {
+        self._generation_texts = {
             f.name: checked_sql(str(f.metadata[GENERATION]), self._delta_schema).text
             for f in self._delta_schema.fields
             if GENERATION in f.metadata
@@ -58,14 +59,16 @@ class MergeRows:
         }
 
     def _current_values(self, clause: ResolvedClause) -> Mapping[str, Typed]:
-        """Return the values of the target's row, by the names of the table's columns, as a clause can refer to them. Over Spark
-        Connect a clause for rows without a source refers to them by their plain names (merge_scopes.py)."""
+        """Return the current values of the target's row, by the names of the table's columns. Over Spark Connect a clause for
+        rows without a source must refer to them by their plain names, because merge_scopes.py has put them into a new
+        projection."""
         if clause.kind == "matched" or self._analyzer.binds_columns:
             return self._target_columns
         return {name: Typed(F.col(quoted(name)), value.data_type) for name, value in self._target_columns.items()}
 
-    def check(self) -> None:
-        """Raise an error for columns that may not be assigned: identity columns, and columns without a type."""
+    def check_assigned_columns(self) -> None:
+        """Raise an error if a clause assigns an identity column that allows no values, or if the merge would add a column without
+        a type."""
         identities = {column.name: column for column in identity_columns(self._delta_schema)}
         for clause in self._merge.clauses:
             # DEFAULT for an identity column is allowed in an insert: the row gets the next number.
@@ -87,12 +90,12 @@ class MergeRows:
     def assigned_generated(self) -> list[str]:
         """Return the generated columns that some clause assigns. The others are computed when rows are written."""
         assigned_names = {path[0] for clause in self._merge.clauses for path in clause.assigned_values}
-        return [name for name in self._generated if name in assigned_names]
+        return [name for name in self._generation_texts if name in assigned_names]
 
     @cached_property
     def _left_out_columns(self) -> frozenset[str]:
         """The generated columns that no clause assigns: new rows do not have them yet."""
-        return frozenset(self._generated) - frozenset(self.assigned_generated)
+        return frozenset(self._generation_texts) - frozenset(self.assigned_generated)
 
     def new_row(self, clause: ResolvedClause) -> Column:
         """Return the struct of the new row that an update or insert makes. A generated column that another clause assigns, but
@@ -104,16 +107,18 @@ class MergeRows:
                 data_type = self.schema[name].dataType
                 values.setdefault((name,), AssignedValue(Typed(F.lit(None).cast(data_type), data_type)))
             current = self._current_values(clause).get
-            return F.struct(*self._store_assignment.updated(self.schema, current, values, self._left_out_columns))
+            return F.struct(*self._store_assignment.new_row_columns(self.schema, current, values, self._left_out_columns))
         assigned_names = {path[0] for path in values}
+        # All other columns with a default get it, so the columns in clause.defaults need no special treatment.
         defaults = [f.name for f in self._delta_schema.fields if DEFAULT in f.metadata and f.name not in assigned_names]
         values.update(self._defaults(defaults))
         # An insert has no current row from which columns without a value could keep their values.
-        return F.struct(*self._store_assignment.updated(self.schema, lambda _: None, values, self._left_out_columns))
+        return F.struct(*self._store_assignment.new_row_columns(self.schema, lambda _: None, values, self._left_out_columns))
 
     def _defaults(self, names: Sequence[str]) -> dict[Path, AssignedValue]:
-        """Return the defaults of columns, by path. Generated columns are left out: they are computed later."""
-        default_names = frozenset(names) - self._generated.keys()
+        """Return the default values of the columns with these names, by path. Generated columns are left out: their values are
+        computed later."""
+        default_names = frozenset(names) - self._generation_texts.keys()
         fields = [f for f in self._delta_schema.fields if f.name in default_names]
         values = self._analyzer.resolve(self._merge.source, [default_of(self._target.spark, f) for f in fields], "default")
         return {(f.name,): AssignedValue(Typed(value.column, value.data_type)) for f, value in zip(fields, values, strict=True)}
@@ -136,11 +141,12 @@ class MergeRows:
 
     def _generated_value(self, name: str) -> Column:
         """Return the value of a generated column, from the other columns of the new row."""
-        return F.expr(resolvable_rule_text(self._target.spark, self._generated[name]))
+        return F.expr(resolvable_rule_text(self._target.spark, self._generation_texts[name]))
 
-    def partition_values(self, changed: DataFrame) -> DataFrame:
-        """Return the rows with the partition columns of the new row, numbered in the table's order. A generated column that no
-        clause assigns is not yet in the new row; its value is computed only for this."""
+    def with_partition_values(self, changed: DataFrame) -> DataFrame:
+        """Return the rows with additional columns: the partition values of the new row, named PARTITION_VALUE and a number in the
+        table's order. A generated column that no clause assigns is not yet in the new row; its value is computed only for
+        this."""
         flat_rows = changed.select("*", f"{NEW}.*")
         values = []
         for number, name in enumerate(self._target.dml.config.partition_columns):

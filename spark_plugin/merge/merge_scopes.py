@@ -4,7 +4,7 @@ A clause for matched rows can name the columns of both sides; a clause for rows 
 same name may refer to the target in one clause and to the source in another. So the join goes through three projections, one for
 each kind of clause. Each has only the columns that its clauses may name.
 
-    changed = MergeScopes(target, merge, rows, source).changed(target_rows)
+    changed_rows = MergeScopes(target, merge, row_maker, source).changed_rows(target_rows)
 
 Each row of the join gets two values: CLAUSE, the number of the clause that applies to it, and NEW, the new row that this clause
 makes. Until the end there is one pair of these columns for each kind of clause, numbered by the position in _KINDS.
@@ -43,9 +43,11 @@ def first_clause(merge: ResolvedMerge, kind: Kind) -> Column:
 
 
 def evaluated_in_place(merge: ResolvedMerge, number: Column) -> Column:
-    """Return the number of a row's clause. If clauses have conditions, Spark's optimizer must not move the number to another
-    place, so it depends on monotonically_increasing_id, which Spark treats as if it could differ each time. Otherwise Spark would
-    move a filter by such a condition into the join, or before it, and the condition would fail for rows that do not match."""
+    """Return `number`, the number of the clause that applies to a row, in a form that Spark's optimizer leaves where it is.
+
+    Otherwise Spark would move a filter by the condition of a clause into the join, or before it, and the condition would fail for
+    rows that do not match. So the number depends on monotonically_increasing_id, which Spark treats as if it could differ each
+    time. If no clause has a condition, this is not necessary."""
     if all(clause.condition is None for clause in merge.clauses):
         return number
     return F.when(F.monotonically_increasing_id() >= 0, number)
@@ -53,14 +55,14 @@ def evaluated_in_place(merge: ResolvedMerge, number: Column) -> Column:
 
 @dataclass(frozen=True)
 class MergeScopes:
-    """Makes the changed rows of one MERGE. rows: makes the new rows of clauses. source: the source as it was cached."""
+    """Makes the changed rows of one MERGE. row_maker: makes the new rows of clauses. source: the source as it was cached."""
 
     target: Target
     merge: ResolvedMerge
-    rows: MergeRows
+    row_maker: MergeRows
     source: Source
 
-    def changed(self, target_rows: DataFrame | None) -> DataFrame:
+    def changed_rows(self, target_rows: DataFrame | None) -> DataFrame:
         """Return ROW_ADDRESS (if `target_rows` is not None), CLAUSE and NEW (if a clause makes rows) of the rows that some clause
         applies to. target_rows: the target's rows that may matter."""
         source = self.source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
@@ -101,7 +103,7 @@ class MergeScopes:
         clause_number = evaluated_in_place(self.merge, F.when(where, first_clause(self.merge, kind)))
         rows = rows.select("*", clause_number.alias(clause_column))
         new_rows = [
-            F.when(F.col(clause_column) == number, self.rows.new_row(clause))
+            F.when(F.col(clause_column) == number, self.row_maker.new_row(clause))
             for number, clause in clauses
             if clause.action != "delete"
         ]
@@ -113,6 +115,6 @@ class MergeScopes:
         return F.struct(*(self.target.frame[quoted(name)].alias(name) for name in names)).alias(_TARGET_ROW)
 
     def _columns_to_keep(self, rows: DataFrame) -> Sequence[str]:
-        """Return the columns that the next projection keeps: the address of the target's row, and what was computed for earlier
-        kinds."""
+        """Return the names of the columns that the next projection keeps: the address of the target's row, and the clause numbers
+        and new rows of earlier kinds of clauses."""
         return [ROW_ADDRESS, *(name for name in rows.columns if name.startswith((f"{CLAUSE}_", f"{NEW}_")))]

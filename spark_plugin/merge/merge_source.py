@@ -3,7 +3,7 @@
 A key is an expression of the source that the condition compares with one of the target: s.id in `t.id = s.id`.
 
 with cached_source(merge, level) as source:
-    facts = source_facts(merge, source, ask_unique=True)
+    facts = source_facts(merge, source, check_unique=True)
     facts.restriction       # a condition on the target that is true for every matching row
 """
 
@@ -99,24 +99,25 @@ def _is_large_and_repeatable(merge: ResolvedMerge, frame: DataFrame) -> bool:
         return False
     # With this setting Spark skips missing files, so a second read may return fewer rows.
     skips_files = is_on(frame.sparkSession, IGNORE_MISSING_FILES, default=False)
-    repeats = merge.parts.has_equal_keys and not skips_files and internals.is_repeatable(frame, FORMAT)
-    return repeats and internals.estimated_bytes(frame) > _MOST_CACHED_BYTES
+    may_repeat = merge.parts.has_equal_keys and not skips_files and internals.is_repeatable(frame, FORMAT)
+    return may_repeat and internals.estimated_bytes(frame) > _MOST_CACHED_BYTES
 
 
 def reads_table(source: DataFrame, table: TablePath) -> bool:
-    """Return whether the source also reads this table. False over Spark Connect, where the plan is on the server."""
+    """Return whether the source reads the table that the MERGE changes. False over Spark Connect, where the plan is on the
+    server."""
     paths = adapter_of(source.sparkSession).read_paths(source)
     return any(is_same_place(local_path(table.url), local_path(path)) for path in paths)
 
 
 def unread_source(merge: ResolvedMerge) -> Source:
-    """Return the source without caching it, for plans: no job runs."""
+    """Return the source without caching it, for a MERGE that is only explained. No job runs."""
     return Source(needed_columns(merge), False)
 
 
 def needed_columns(merge: ResolvedMerge) -> DataFrame:
-    """Return the source's columns that the MERGE names; all columns over Spark Connect, whose clients do not know which are
-    named."""
+    """Return the source with only the columns that the MERGE names. Over Spark Connect it keeps all columns, because a client
+    does not know which ones the MERGE names."""
     internals = adapter_of(merge.source.sparkSession).internals
     if internals is None:
         return merge.source
@@ -132,8 +133,10 @@ def needed_columns(merge: ResolvedMerge) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """A part of the condition that compares a value of the target with a key of the source: target <comparison> source. source:
-    the key; null in rows that can match nothing because of other parts of the condition."""
+    """A part of the condition that compares a value of the target with a key of the source: target <comparison> source.
+
+    source: the key; null in rows that can match nothing because of other parts of the condition. data_type: of the key.
+    """
 
     target: Column
     comparison: str
@@ -143,22 +146,27 @@ class _Bound:
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """Facts about the source that decide how the MERGE runs. rows: how many the source has. restriction: true for each row of
-    the target that matches some row of the source; None if nothing is known. unique: each row of the target matches at most one
-    row of the source, by the source's keys. equal: some part of the condition requires equal values, by which rows can be
-    joined. key_bytes: the approximate size of the columns that the condition needs, source_bytes: of all."""
+    """Facts about the source that decide how the MERGE runs.
 
-    rows: int
+    row_count: of the source. restriction: a condition that is true for each row of the target that matches some row of the
+    source; None if nothing is known. is_unique: whether the source's keys prove that each row of the target matches at most one
+    row of the source. has_equal_keys: whether some part of the condition requires equal values, by which Spark can join the rows.
+    key_bytes: the approximate size of the source's columns that the condition needs. source_bytes: the size of all its columns.
+    """
+
+    row_count: int
     restriction: Column | None
-    unique: bool
-    equal: bool
+    is_unique: bool
+    has_equal_keys: bool
     key_bytes: int
     source_bytes: int
 
 
-def source_facts(merge: ResolvedMerge, source: Source, *, ask_unique: bool) -> SourceFacts:
-    """Return the facts from jobs over the source: one for sizes and bounds, another if some key has few values, and another for
-    ask_unique. ask_unique: look for keys that occur twice (a shuffle of the keys); without it, `unique` is False."""
+def source_facts(merge: ResolvedMerge, source: Source, *, check_unique: bool) -> SourceFacts:
+    """Return the facts, which up to three jobs over the source compute: the first for sizes and bounds, one more if some key has
+    few values, and one more for check_unique.
+
+    check_unique: look for keys that occur twice, which shuffles the keys; without it, `is_unique` is False."""
     bounds = _bounds(merge.parts)
     aggregates = [F.count(F.lit(1)).alias("rows"), *_byte_sums(merge, source.frame)]
     for number, bound in enumerate(bounds):
@@ -174,13 +182,18 @@ def source_facts(merge: ResolvedMerge, source: Source, *, ask_unique: bool) -> S
     bounds_to_list = [
         number for number, bound in enumerate(bounds) if _may_list_keys(bound) and aggregated[f"distinct{number}"] <= _FEW_KEYS
     ]
-    keys = _distinct_keys(source.frame, bounds, bounds_to_list)
-    target_limits = [_target_limit(bound, number, aggregated, keys.get(number)) for number, bound in enumerate(bounds)]
-    parts = [*merge.parts.of_target, *target_limits]
-    unique = ask_unique and bool(equal_bounds) and _is_unique(source.frame, equal_bounds)
-    restriction = reduce(and_, parts) if parts else None
+    distinct_keys = _distinct_keys(source.frame, bounds, bounds_to_list)
+    target_limits = [_target_limit(bound, number, aggregated, distinct_keys.get(number)) for number, bound in enumerate(bounds)]
+    conditions = [*merge.parts.of_target, *target_limits]
+    is_unique = check_unique and bool(equal_bounds) and _is_unique(source.frame, equal_bounds)
+    restriction = reduce(and_, conditions) if conditions else None
     return SourceFacts(
-        aggregated["rows"], restriction, unique, merge.parts.has_equal_keys, aggregated["key_bytes"], aggregated["source_bytes"]
+        row_count=aggregated["rows"],
+        restriction=restriction,
+        is_unique=is_unique,
+        has_equal_keys=merge.parts.has_equal_keys,
+        key_bytes=aggregated["key_bytes"],
+        source_bytes=aggregated["source_bytes"],
     )
 
 
@@ -189,12 +202,19 @@ def facts_without_rows(merge: ResolvedMerge, source: Source) -> SourceFacts:
     Connect, which has no estimate."""
     restriction = reduce(and_, merge.parts.of_target) if merge.parts.of_target else None
     size = adapter_of(source.frame.sparkSession).estimated_bytes(source.frame)
-    return SourceFacts(0, restriction, False, merge.parts.has_equal_keys, size, size)
+    return SourceFacts(
+        row_count=0,
+        restriction=restriction,
+        is_unique=False,
+        has_equal_keys=merge.parts.has_equal_keys,
+        key_bytes=size,
+        source_bytes=size,
+    )
 
 
 def _bounds(parts: ConditionParts) -> list[_Bound]:
-    """Return the comparisons whose least and greatest source value limit the target's values. Only rows that fulfil the
-    condition's other parts about the source count.
+    """Return the comparisons for which the least and greatest value of the source limit the target's values. Only rows of the
+    source for which the condition's parts about the source alone are true count: the key of the other rows is null.
     """
     of_source = reduce(and_, parts.of_source) if parts.of_source else None
     return [
@@ -223,7 +243,8 @@ def _byte_sums(merge: ResolvedMerge, frame: DataFrame) -> list[Column]:
 
 
 class _RowWidth:
-    """The approximate bytes of some columns of a row. fixed_bytes: of the columns whose values have a fixed length."""
+    """The approximate bytes that some columns of a row take. fixed_bytes: the part that is the same in each row. `_lengths` has
+    the bytes of each text and binary column."""
 
     def __init__(self) -> None:
         self.fixed_bytes = _ROW_BYTES
@@ -257,20 +278,23 @@ def _distinct_keys(frame: DataFrame, bounds: Sequence[_Bound], numbers: Sequence
 
 
 def _may_list_keys(bound: _Bound) -> bool:
-    """Return whether a list of the key's values limits the target: only equality does, and floats are left to their range."""
+    """Return whether the target may be limited to a list of the key's values. This needs an equality, and floats are limited only
+    to their range."""
     return bound.comparison in ("=", "<=>") and not isinstance(bound.data_type, (FloatType, DoubleType))
 
 
 def _target_limit(bound: _Bound, number: int, aggregated: Any, keys: list[Any] | None) -> Column:
-    """Return the condition that the target's value must fulfil to match any value of the source. number: the bound's position,
-    which is part of the names in `aggregated`, the row of aggregates over the source. keys: all values of the source; None if
-    only the least and greatest are used."""
-    kind, count = bound.data_type, aggregated[f"count{number}"]
-    if count == 0:
+    """Return the condition that the target's value must fulfil to match any value of the source.
+
+    number: the bound's position, which is part of the names in `aggregated`, the row of aggregates over the source. keys: all
+    values of the source, in the form of _exact_in_python; None if only the least and greatest value are used.
+    """
+    kind, key_count = bound.data_type, aggregated[f"count{number}"]
+    if key_count == 0:  # all keys are null
         condition = F.lit(False)
     elif keys is not None:
-        is_own_type = isinstance(kind, (IntegralType, StringType, BooleanType))  # other keys are not in their own type
-        condition = bound.target.isin(keys if is_own_type else [_constant(key, kind) for key in keys])
+        is_unchanged = isinstance(kind, (IntegralType, StringType, BooleanType))  # _exact_in_python changes keys of other types
+        condition = bound.target.isin(keys if is_unchanged else [_constant(key, kind) for key in keys])
     else:
         low, high = _constant(aggregated[f"min{number}"], kind), _constant(aggregated[f"max{number}"], kind)
         match bound.comparison:
@@ -284,12 +308,12 @@ def _target_limit(bound: _Bound, number: int, aggregated: Any, keys: list[Any] |
                 condition = bound.target > low
             case _:
                 condition = bound.target >= low
-    source_has_nulls = count < aggregated["rows"]
-    return condition | bound.target.isNull() if bound.comparison == "<=>" and source_has_nulls else condition
+    nulls_match = bound.comparison == "<=>" and key_count < aggregated["rows"]
+    return condition | bound.target.isNull() if nulls_match else condition
 
 
 def _is_unique(frame: DataFrame, equal_bounds: Sequence[_Bound]) -> bool:
-    """Return whether no two rows of the source have the same non-null keys: then no row of the target matches two."""
+    """Return whether no two rows of the source have the same non-null keys: then no row of the target matches two of them."""
     names = [f"k{number}" for number in range(len(equal_bounds))]
     keys = [bound.source.alias(name) for name, bound in zip(names, equal_bounds, strict=True)]
     has_keys = reduce(and_, (bound.source.isNotNull() for bound in equal_bounds))

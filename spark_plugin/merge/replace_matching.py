@@ -55,11 +55,13 @@ def replace_matching(
     matching: Matching,
     request: WriteRequest,
     *,
-    same_types: bool = False,
+    requires_same_types: bool = False,
 ) -> DmlResult:
-    """Run the overwrite. Returns the same as `merge`. request: of an overwrite of the whole table, whose checks apply here too.
-    same_types: the source's columns must have the table's types, since rows match by values before the cast: 1.5 does not match
-    1, but would be written as 1.
+    """Run the overwrite, and return the version and the metrics of the commit.
+
+    request: that of an overwrite of the whole table, whose checks apply here too. requires_same_types: the source's columns must
+    have the table's types. The reason is that rows match by their values before the cast: 1.5 does not match 1, but would be
+    written as 1.
 
     Raises the errors of such an overwrite, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY); SchemaMismatchError for
     a type other than the table's (DELTA_FAILED_TO_MERGE_FIELDS), and for columns of the condition that neither side has, or both
@@ -68,9 +70,9 @@ def replace_matching(
     In these cases nothing is committed, and no file is left.
     """
     try:
-        return run_with_cached_source(_Request(spark, table, source, matching, request, same_types).run)
+        return run_with_cached_source(_Request(spark, table, source, matching, request, requires_same_types).run)
     except InvariantViolationError as error:
-        with as_spark_raises():
+        with as_spark_raises():  # makes the new error a Spark error too, as errors inside open_target are
             raise InvariantViolationError(
                 f"A row in the place of others breaks a rule of the table: {error.message}",
                 error_class="DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION",
@@ -87,7 +89,7 @@ class _Request:
     source: DataFrame
     matching: Matching
     request: WriteRequest
-    same_types: bool
+    requires_same_types: bool
 
     def run(self, level: StorageLevel) -> DmlResult:
         """Run the overwrite. level: where Spark caches the source."""
@@ -95,27 +97,28 @@ class _Request:
         evolve = self._definition_changes
         with open_target(self.spark, self.table, "WRITE", alias=alias, evolve=evolve, request=request) as target:
             resolved = self._as_merge(target.shape, target.dml.snapshot.schema.names)
-            rows = MergeRows(target, resolved, StoreAssignment.of(self.spark, evolves=evolves))
-            rows.check()
+            row_maker = MergeRows(target, resolved, StoreAssignment.of(self.spark, evolves=evolves))
+            row_maker.check_assigned_columns()
             with cached_source(resolved, level) as source:
-                return _ReplaceRun(target, resolved, rows, source, self.matching, request).run()
+                return _ReplaceRun(target, resolved, row_maker, source, self.matching, request).run()
 
     def _definition_changes(self, snapshot: Snapshot) -> DefinitionChanges:
         """Return the changes that an overwrite with the same options would make, after its checks."""
         source_schema = self.source.schema.toNullable()
         fields = [StructField(name, source_schema[column].dataType) for name, column in self._source_columns().items()]
         schema = from_spark_schema(StructType(fields))
-        return at_table(self.spark, partial(_checked_changes, snapshot, schema, self.request, self.same_types))
+        return at_table(self.spark, partial(_checked_changes, snapshot, schema, self.request, self.requires_same_types))
 
     def _source_columns(self) -> Mapping[str, str]:
         """Return for each column of the new rows the name of the source's column that has its values."""
-        return {name: name for name in self.source.columns} if self.matching.values is None else self.matching.values
+        names = self.matching.source_columns
+        return {name: name for name in self.source.columns} if names is None else names
 
     def _as_merge(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
         """Return the overwrite as a MERGE that deletes matches and inserts the other rows of the source; _ReplaceRun also inserts
         the rows of the source that match. frame: stands for the target. columns: the names of the table's columns."""
         case_sensitive = is_case_sensitive(self.spark)
-        source, condition = self.matching.between(columns, self.source, case_sensitive=case_sensitive)
+        source, condition = self.matching.join_inputs(columns, self.source, case_sensitive=case_sensitive)
         values = {quoted(name): F.col(quoted(column)) for name, column in self._source_columns().items()}
         clauses: tuple[Clause[Column], ...] = (Clause("matched", "delete"), Clause("not matched", "insert", assignments=values))
         try:
@@ -129,16 +132,19 @@ class _Request:
             raise clearer_error from error
 
 
-def _checked_changes(snapshot: Snapshot, schema: DeltaSchema, request: WriteRequest, same_types: bool) -> DefinitionChanges:
-    """Return the changes of the table's definition that an overwrite makes. Raises the errors of its checks, and with same_types
-    SchemaMismatchError for a column of another type than the table's."""
-    if same_types and not request.merge_schema:
+def _checked_changes(
+    snapshot: Snapshot, schema: DeltaSchema, request: WriteRequest, requires_same_types: bool
+) -> DefinitionChanges:
+    """Return the changes of the table's definition that an overwrite makes. Raises the errors of its checks, and with
+    requires_same_types SchemaMismatchError for a column of another type than the table's."""
+    if requires_same_types and not request.merge_schema:
         check_same_types(snapshot.schema, schema)
     return plan_change(snapshot, schema, request).changes
 
 
 def _clearer_error(error: AnalysisException | DeltaError) -> DeltaError | None:
-    """Return the error in the words of these options, or None for an error that is clear enough."""
+    """Return an error that speaks of the options replaceOn and targetAlias instead of a MERGE; None if `error` is clear
+    enough."""
     condition = (error.error_class if isinstance(error, DeltaError) else error.getCondition()) or ""
     if condition == "DELTA_MERGE_UNRESOLVED_EXPRESSION" and isinstance(error, DeltaError):
         name = error.message_parameters["name"]
@@ -172,7 +178,9 @@ class _ReplaceRun(MergeRun):
         """Return the rows that the two clauses of _as_merge delete and insert. Unlike in a MERGE, the rows of the source that
         match are inserted too."""
         (delete_number, _), (insert_number, insert_clause) = enumerate(self.merge.clauses)
-        inserted_rows = self.source.frame.select(F.lit(insert_number).alias(CLAUSE), self.rows.new_row(insert_clause).alias(NEW))
+        inserted_rows = self.source.frame.select(
+            F.lit(insert_number).alias(CLAUSE), self.row_maker.new_row(insert_clause).alias(NEW)
+        )
         if target_rows is None:
             self.target.dml.transaction.read_rows(FALSE)  # otherwise it would count as a blind append
             return inserted_rows
@@ -185,17 +193,18 @@ class _ReplaceRun(MergeRun):
         return deleted_rows.unionAll(inserted_rows.select(no_address.alias(ROW_ADDRESS), CLAUSE, NEW))
 
     def _parameters(self) -> dict[str, Any]:
-        """Return what the history records, as for any overwrite."""
+        """Return the operation's parameters for the history, which are those of an overwrite."""
         schema_parameters = {"canMergeSchema": True} if self.request.merge_schema else {}
         if self.request.partition_overwrite_mode == "dynamic":  # from the session, and without effect here
             schema_parameters["isDynamicPartitionOverwrite"] = True
         partitions = list(self.request.partition_by or ())
         return {"mode": "Overwrite", "partitionBy": partitions, **schema_parameters, **self.matching.history_parameter()}
 
-    def _metrics(self, facts: SourceFacts) -> MetricNames:
+    def _metric_names(self, facts: SourceFacts) -> MetricNames:
         return _write_metrics
 
 
 def _write_metrics(metrics: Mapping[str, int], by_clause: Mapping[int, int]) -> dict[str, int]:
-    """Return the metrics without the times, which the history of an overwrite does not have. by_clause: not used here."""
+    """Return the metrics without the times, which the history of an overwrite does not have. by_clause: the row counts of
+    clauses, which every function of type MetricNames gets; not used here."""
     return {name: value for name, value in metrics.items() if not name.endswith("Ms")}

@@ -24,7 +24,7 @@ from spark_plugin.sql.targets import Target, find_target, our_formats
 from spark_plugin.sql_catalog.delta_names import has_delta_spark
 from spark_plugin.sql_internals import parser_of
 from spark_plugin.sql_router import Statement
-from spark_plugin.statements.other_tables import answer_by_name, answer_by_path, shown
+from spark_plugin.statements.other_tables import answer_by_name, answer_by_path, name_text
 from spark_plugin.table_api.conversions import parquet_source
 from spark_plugin.table_api.table_names import Cloned, clone_table
 from spark_plugin.tables import DeltaTable
@@ -134,7 +134,7 @@ def _inventory(spark: SparkSession, source: TableName | str) -> DataFrame:
         frame: DataFrame = spark_sql(spark, source)
         return frame
     target = _target(spark, source)
-    return spark.table(shown(source)) if target is None else target.delta_table(spark).toDF()
+    return spark.table(name_text(source)) if target is None else target.delta_table(spark).toDF()
 
 
 def _history(spark: SparkSession, target: Target, request: grammar.History) -> DataFrame:
@@ -253,7 +253,7 @@ _RUNNERS: dict[type[Any], Callable[[SparkSession, Target, Any], DataFrame]] = {
 
 
 def _convert(spark: SparkSession, request: grammar.Convert) -> DataFrame:
-    DeltaTable.convertToDelta(spark, shown(request.table), request.partitions, collectStats=request.statistics)
+    DeltaTable.convertToDelta(spark, name_text(request.table), request.partitions, collectStats=request.statistics)
     return nothing(spark)
 
 
@@ -261,7 +261,7 @@ def _clone(spark: SparkSession, request: grammar.Clone) -> DataFrame:
     """Make a clone. Returns one row of metrics, or no row if the table exists and the statement says IF NOT EXISTS. Raises
     NotOurs if pydelta does not handle the source or the new table."""
     delta_source = _target(spark, request.source)
-    name = shown(request.table)
+    name = name_text(request.table)
     format_and_path = catalog.format_and_path(name)
     if delta_source is None and not _is_clone_ours(spark, name, format_and_path):
         raise NotOurs(request.source)
@@ -316,20 +316,20 @@ def _table_source(source: Target, request: grammar.Clone) -> TablePath:
 def _parquet_source(spark: SparkSession, request: grammar.Clone) -> ParquetSource:
     """Return the Parquet files that a clone refers to. Raises NotOurs if the source is anything else; UnsupportedOperationError
     for time travel (UNSUPPORTED_FEATURE.TIME_TRAVEL) and for a deep clone (DELTA_UNSUPPORTED_DEEP_CLONE)."""
-    source = None if request.source.path is not None else parquet_source(spark, shown(request.source), request.partitions)
+    source = None if request.source.path is not None else parquet_source(spark, name_text(request.source), request.partitions)
     if source is None:
         raise NotOurs(request.source)
     if request.of != Version():
         raise UnsupportedOperationError(
-            f"Time travel on the relation {shown(request.source)} is not supported: Parquet files have no versions. Nothing was "
-            "changed. Leave VERSION AS OF and TIMESTAMP AS OF out.",
+            f"Time travel on the relation {name_text(request.source)} is not supported: Parquet files have no versions. Nothing "
+            "was changed. Leave VERSION AS OF and TIMESTAMP AS OF out.",
             error_class="UNSUPPORTED_FEATURE.TIME_TRAVEL",
             sql_state="0A000",
         )
     if not request.shallow:
         raise UnsupportedOperationError(
-            f"Deep clones are made of Delta tables, and {shown(request.source)} is Parquet files. Nothing was changed. Make a "
-            "SHALLOW CLONE, of which a deep one can be made; or write the rows to a new table by CREATE TABLE ... AS SELECT.",
+            f"Deep clones are made of Delta tables, and {name_text(request.source)} is Parquet files. Nothing was changed. Make "
+            "a SHALLOW CLONE, of which a deep one can be made; or write the rows to a new table by CREATE TABLE ... AS SELECT.",
             error_class="DELTA_UNSUPPORTED_DEEP_CLONE",
             sql_state="0A000",
         )

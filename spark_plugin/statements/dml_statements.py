@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from delta_py.row_changes.merge_clauses import Clause
 from spark_plugin.dml import delete_update
-from spark_plugin.dml.jobs import Shown
+from spark_plugin.dml.jobs import ToViewRows
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.sql.targets import Target, find_target
 from spark_plugin.sql_internals import ParsedPlan
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChangedTable:
-    """The table that a statement changes. alias: the names that its conditions and values may use. shown: makes the columns of
-    the view that the statement names (ViewedTarget); None if it names a table, or a view with the table's own columns."""
+    """The table that a statement changes. alias: the names that its conditions and values may use. to_view_rows: makes the
+    columns of the view that the statement names (ViewedTarget); None if it names a table, or a view with the table's own
+    columns."""
 
     target: Target
     alias: Alias
-    shown: Shown | None
+    to_view_rows: ToViewRows | None
 
 
 def changed_table(spark: SparkSession, plan: ParsedPlan, text: str) -> ChangedTable | None:
@@ -46,7 +47,7 @@ def changed_table(spark: SparkSession, plan: ParsedPlan, text: str) -> ChangedTa
     viewed = viewed_target(spark, parsed_target.parts, STATEMENTS[plan.kind])
     if viewed is None:
         return None
-    return ChangedTable(viewed.table, (parsed_target.alias or parsed_target.parts[-1],), viewed.shown)
+    return ChangedTable(viewed.table, (parsed_target.alias or parsed_target.parts[-1],), viewed.to_view_rows)
 
 
 # The statements by the kind of their plan's root node.
@@ -65,7 +66,7 @@ def change_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
     place, alias = table.target.place, table.alias
     match plan.kind:
         case "DeleteFromTable":
-            result = delete_update.delete(spark, place, plan.as_delete().condition, alias=alias, shown=table.shown)
+            result = delete_update.delete(spark, place, plan.as_delete().condition, alias=alias, to_view_rows=table.to_view_rows)
             return counted(spark, result.metrics.get("numDeletedRows", 0))
         case "UpdateTable":
             change = plan.as_update()

@@ -93,7 +93,9 @@ def _planned_change(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) 
         with _planned_merge(merge_builder(spark, plan, table)) as planned:
             yield planned
         return
-    with open_target(spark, table.target.place, STATEMENTS[plan.kind], alias=table.alias, shown=table.shown) as target:
+    with open_target(
+        spark, table.target.place, STATEMENTS[plan.kind], alias=table.alias, to_view_rows=table.to_view_rows
+    ) as target:
         if plan.kind == "DeleteFromTable":
             yield target, plan_delete(target, plan.as_delete().condition)
         else:
@@ -121,7 +123,7 @@ def _planned_by_text(spark: SparkSession, change: WrittenChange) -> Iterator[tup
 def _planned_merge(merge: DeltaMergeBuilder) -> Iterator[tuple[Target, PlannedChange]]:
     """Do the same as _planned_change for a MERGE. merge: describes it."""
     request = (merge.spark, merge.table, merge.alias, merge.source, merge.condition, merge.clauses, merge.schema_evolution)
-    with MergeRequest.of(*request).planned() as planned:
+    with MergeRequest.of(*request).open_plan() as planned:
         yield planned
 
 
@@ -129,7 +131,7 @@ def _explanation(target: Target, planned: PlannedChange, mode: str) -> str:
     """Return the text of the explanation: Spark's plan of the changed rows, the parameters that the history would record, and how
     many files are read or removed. mode: as ParsedPlan.explained_plan returns it."""
     dml, chosen = target.dml, target.dml.chosen
-    rows = _NO_ROWS if planned.changed is None else adapter_of(target.spark).explain(planned.changed, mode)
+    rows = _NO_ROWS if planned.changed_rows is None else adapter_of(target.spark).explain(planned.changed_rows, mode)
     files = f"{chosen.candidates.num_rows} of {dml.snapshot.num_files} are read"
     if chosen.whole_files:
         files += f", {len(chosen.whole_files)} are removed without being read"

@@ -210,9 +210,10 @@ def _with_replace_on(
     """Return the save for REPLACE ON. Its condition refers to the query's columns under their own names, with values that are
     not cast. So the frame keeps these columns, and the table's columns are added. columns: the table's columns that the query
     fills, with their values."""
-    frame, values = with_table_columns(save.frame, columns)
+    frame, source_columns = with_table_columns(save.frame, columns)
     condition = on.condition()
-    matching = Matching((), analyzer_of(spark).written_text(condition), alias, condition, values)
+    text = analyzer_of(spark).written_text(condition)
+    matching = Matching(condition=text, alias=alias, condition_column=condition, source_columns=source_columns)
     return replace(save, frame=frame, mode="overwrite", matching=matching)
 
 

@@ -51,7 +51,7 @@ _WITH_PATH_CONDITION = (grammar.History, grammar.Optimize, grammar.Vacuum)
 """Statements that name a directory as '/path', for which delta-spark has a special condition."""
 
 
-def shown(table_name: TableName) -> str:
+def name_text(table_name: TableName) -> str:
     """Return a table's name, quoted where SQL needs it, or its path."""
     return table_name.path if table_name.path is not None else ".".join(map(quoted, table_name.parts))
 
@@ -59,7 +59,7 @@ def shown(table_name: TableName) -> str:
 def no_table(table_name: TableName) -> TableNotFoundError:
     """Return the error for a name that stands for no Delta table."""
     return TableNotFoundError(
-        f"{shown(table_name)} is not a Delta table. Nothing was changed. Check the name.", table=shown(table_name)
+        f"{name_text(table_name)} is not a Delta table. Nothing was changed. Check the name.", table=name_text(table_name)
     )
 
 
@@ -69,7 +69,7 @@ def answer_by_name(spark: SparkSession, utility: Utility, table_name: TableName)
     with as_spark_raises():
         if table_name.path is not None:
             raise no_table(table_name)
-        name, statement = shown(table_name), _STATEMENTS[type(utility)]
+        name, statement = name_text(table_name), _STATEMENTS[type(utility)]
         try:
             entry = None if catalog.format_and_path(name) is not None else catalog.find(spark, name)
         except (InvalidOptionError, UnsupportedOperationError):  # a name of another catalog, which may have Delta tables
@@ -112,9 +112,9 @@ def answer_by_path(spark: SparkSession, utility: Utility, table_name: TableName,
                 )
             return _detail(spark, {"location": path, "properties": {}})
         if isinstance(utility, grammar.Reorg):
-            raise _only_for_delta(utility, shown(table_name), "no table", "DELTA_ONLY_OPERATION")
+            raise _only_for_delta(utility, name_text(table_name), "no table", "DELTA_ONLY_OPERATION")
         if isinstance(utility, grammar.History) or (path is not None and isinstance(utility, _WITH_PATH_CONDITION)):
-            raise _only_for_delta(utility, shown(table_name), "no Delta table", "DELTA_TABLE_ONLY_OPERATION")
+            raise _only_for_delta(utility, name_text(table_name), "no Delta table", "DELTA_TABLE_ONLY_OPERATION")
         raise error
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from delta_py.errors import UnsupportedOperationError
 from delta_py.types.names import quoted
-from spark_plugin.dml.jobs import Shown
+from spark_plugin.dml.jobs import ToViewRows
 from spark_plugin.options.private import is_private
 from spark_plugin.options.settings import TablePath
 from spark_plugin.sql.targets import Target, find_target, our_formats
@@ -40,12 +40,12 @@ _TIME_TRAVEL_OPTIONS = ("versionasof", "timestampasof")
 
 @dataclass(frozen=True, slots=True)
 class ViewedTarget:
-    """The table that a statement about a view changes. table: the table that the view shows. shown: takes a frame of the table's
-    rows, and the name of one of its columns. Returns the rows with the view's columns, and with this column. None if the view
-    has the table's own columns."""
+    """The table that a statement about a view changes. table: the table that the view shows. to_view_rows: takes a frame of the
+    table's rows and the name of one of its columns, and returns the rows with the view's columns and this column. None if the
+    view has the table's own columns."""
 
     table: Target
-    shown: Shown | None
+    to_view_rows: ToViewRows | None
 
 
 def viewed_target(spark: SparkSession, parts: Sequence[str], statement: str) -> ViewedTarget | None:

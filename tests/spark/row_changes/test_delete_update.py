@@ -281,7 +281,7 @@ def test_two_deletes_of_other_rows_of_one_file_are_both_kept(plain: DataFrame, t
         matched = target.frame.where("id % 10 = 1")
         target.choose_files(None)
         table.delete("id % 10 = 2")
-        run_changes(target, matched.select(*target.address(0)), {"predicate": []})
+        run_changes(target, matched.select(*target.address_columns(0)), {"predicate": []})
     same(table.toDF(), plain.where("id % 10 not in (1, 2)"))
     assert PlainTable(path_of(table)).version == 2
 
