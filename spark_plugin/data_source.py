@@ -286,7 +286,7 @@ def _reader_of_plan(pinned: PinnedTable | PinnedChanges, request: ScanRequest, p
         request.columns,
         session,
         message=message,
-        again=request.is_planned_again,
+        is_replanned=request.is_planned_again,
         lease=lease,
         native=plan.native,
         small_scan=plan.small_scan,

@@ -32,14 +32,12 @@ class ResolvedClause:
     """One clause, with Spark's columns in place of names.
 
     assigned_values: for an update or insert, the values by the path of the column or field that gets them; in an insert all paths
-    are columns. is_star: whether the clause is UPDATE SET * or INSERT *, which takes the columns of the source by
-    their names. defaults: columns that get their defaults because the clause says so."""
+    are columns. defaults: columns that get their defaults because the clause says so."""
 
     kind: Kind
     action: Action
     condition: Resolved | None
     assigned_values: Mapping[Path, AssignedValue]
-    is_star: bool
     defaults: tuple[str, ...] = ()
 
 
@@ -142,11 +140,11 @@ class _ClauseResolver:
             (condition,) = self.analyzer.resolve(scope, [clause.condition], f"{clause.action.upper()} condition")
             self.analyzer.check_condition(scope, condition, f"{clause.action.upper()} condition of MERGE operation")
         if clause.action == "delete":
-            return ResolvedClause(clause.kind, clause.action, condition, {}, False)
+            return ResolvedClause(clause.kind, clause.action, condition, {})
         if clause.assignments is None:
-            return ResolvedClause(clause.kind, clause.action, condition, self._resolve_star(clause), True)
+            return ResolvedClause(clause.kind, clause.action, condition, self._resolve_star(clause))
         assigned_values, defaults = self._resolve_assignments(clause, clause.assignments, scope)
-        return ResolvedClause(clause.kind, clause.action, condition, assigned_values, False, defaults)
+        return ResolvedClause(clause.kind, clause.action, condition, assigned_values, defaults)
 
     def _resolve_star(self, clause: Clause[Column]) -> dict[Path, AssignedValue]:
         """Return the values that `*` assigns, by path. With schema evolution it assigns the columns that the source has;

@@ -280,7 +280,7 @@ def _tracking(stream_options: Mapping[str, str]) -> SchemaTracking | None:
         stray = next((name for name in (*_ALLOW.values(), _TRACKING_ID) if name in stream_options), None)
         if stray is not None:
             raise InvalidOptionError(
-                f"The option {stray} is of streams with a log of schemas: name its directory, below the query's checkpoint, in "
+                f"The option {stray} is only for streams with a schema log: name its directory, below the query's checkpoint, in "
                 "schemaTrackingLocation.",
                 option=stray,
             )
@@ -291,7 +291,8 @@ def _tracking(stream_options: Mapping[str, str]) -> SchemaTracking | None:
             "Leave out failOnDataLoss=false, or schemaTrackingLocation.",
             option="failOnDataLoss",
         )
-    confs = json.loads(stream_options.get(SESSION, "{}")).get(CONFS) or {}
+    session = json.loads(stream_options.get(SESSION, "{}"))  # what load() of a registered session has added
+    confs = session.get(CONFS) or {}
     location, tracking_id = stream_options[location_names[0]], stream_options.get(_TRACKING_ID)
     return SchemaTracking(location, tracking_id, Allowed(allowed, confs))
 

@@ -42,10 +42,12 @@ class DeltaReader(PromptTask, DataSourceReader):
     """A planned scan. It defines no pushFilters: Spark would pass the filters of one query and use the result for other queries.
     Instead filters come with the schema (spark_plugin/pruning).
 
-    message: for the rule, in the first partition. again: Spark has planned this scan before, and gives the new partitions to the
-    earlier reader, perhaps of another version; so each partition contains how it is read. lease: written when Spark requests the
-    partitions, and renewed by the tasks; it expires by itself. native: files that Spark's own Parquet reader may read.
-    small_scan: the same scan, if its rows may be few; None in tasks."""
+    message: the plan for the optimizer rule in the JVM; the first partition carries it. is_replanned: whether Spark has planned
+    this scan before. Spark then gives the new partitions to the reader of the first planning, which may have read another version
+    of the table. So each partition carries its own ScanState. lease: keeps VACUUM from deleting the files while they are read. It
+    is written when Spark requests the partitions, renewed by the tasks, and expires by itself; None for a read without a lease.
+    native: the files that Spark's own Parquet reader may read; None for no files. small_scan: the same scan for the driver's own
+    Python, which reads it if its rows are few; None if they may be many, and in tasks."""
 
     def __init__(
         self,
@@ -54,7 +56,7 @@ class DeltaReader(PromptTask, DataSourceReader):
         settings: SessionSettings,
         *,
         message: Mapping[str, str | bytes] | None = None,
-        again: bool = False,
+        is_replanned: bool = False,
         lease: Lease | None = None,
         native: NativeFiles | None = None,
         small_scan: SmallScan | None = None,
@@ -62,7 +64,7 @@ class DeltaReader(PromptTask, DataSourceReader):
         self._scan: Scan | None = scan
         self._settings: SessionSettings | None = settings
         self._message = message or {}
-        self._again = again
+        self._is_replanned = is_replanned
         self._lease = lease
         self._native = native
         self.small_scan = small_scan
@@ -76,7 +78,7 @@ class DeltaReader(PromptTask, DataSourceReader):
             self._lease = None  # it could not be written, so tasks have nothing to renew
         partitions = partitions_of(self._scan, self._settings, self._message, self._native)
         partitions = partitions or [DeltaPartition(FileGroup(), self._message)]  # the rule needs a partition for its message
-        if self._again:
+        if self._is_replanned:
             for partition in partitions:
                 partition.state = self._state
         return [*partitions]

@@ -218,7 +218,8 @@ def _object(content: list[Any]) -> Any:
     """Return an object of a dataclass. content: the name of the class, and its fields by name."""
     name, fields = content
     cls = _listed_class(name)
-    has_fields = dataclasses.is_dataclass(cls)  # as a condition it would give mypy a type that cannot be called
+    # A variable, because inside of `if is_dataclass(cls)` mypy would take cls for an instance, which cannot be called.
+    has_fields = dataclasses.is_dataclass(cls)
     if not has_fields:
         raise TypeError(f"{name} has no fields")
     return cls(**{field: _unpacked(value) for field, value in fields.items()})
