@@ -85,7 +85,7 @@ class DeltaSource(DataSource):
 
     nonce: str | None = None
     catalogs: Mapping[str, str] = MappingProxyType({})
-    _snapshots: type[Snapshot] = Snapshot
+    _snapshot_class: type[Snapshot] = Snapshot
 
     def __init__(self, options: dict[str, str]) -> None:
         """Raises InvalidOptionError for private options that pydelta's own methods have not set, and UnsupportedOperationError
@@ -183,21 +183,21 @@ class DeltaSource(DataSource):
     def _pin(self) -> Pinned:
         """Return the table at the version that this load reads. Looks at the table in the first call only."""
         if self._pinned is None:
-            self._pinned = pin(read_options(self.options), self._snapshots)
+            self._pinned = pin(read_options(self.options), self._snapshot_class)
         return self._pinned
 
     def with_snapshot_cache(self) -> Self:
         """Make this source take snapshots from the process's cache from now on, and return it: for a long-lived process."""
         from delta_py.cached_snapshots import CachedSnapshot  # a worker has no use for it
 
-        self._snapshots = CachedSnapshot
+        self._snapshot_class = CachedSnapshot
         if isinstance(self._pinned, PinnedTable):
             self._pinned = self._pinned.with_snapshot_cache()
         return self
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the class of cached snapshots: other processes cache nothing."""
-        return {name: value for name, value in self.__dict__.items() if name != "_snapshots"}
+        return {name: value for name, value in self.__dict__.items() if name != "_snapshot_class"}
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         """Spark pickles this object into every task too, but no task calls it. So only the process that returns the schema, and

@@ -193,8 +193,9 @@ class DynamoDbItems:
         self._run(lambda client: client.put_item(TableName=self._name, Item=_typed(item)))
 
     def write(self, actions: list[Item]) -> bool:
-        """Carry out all actions. Returns False if a condition did not hold, or if other writers used the same items. The request
-        is repeated with the same token until it is answered, so it is carried out once."""
+        """Carry out all actions. Returns False if a condition did not hold, other writers used the same items, or DynamoDB
+        limited the requests: then nothing was done, and the caller looks at the items and tries again. The request is repeated
+        with the same token until it is answered, so it is carried out once."""
         self._check_count(len(actions))
         token = str(uuid.uuid4())
         try:
@@ -205,8 +206,8 @@ class DynamoDbItems:
         return True
 
     def _check_reasons(self, error: TransactionCancelled) -> None:
-        """Raises CoordinatorUnavailableError, unless DynamoDB cancelled the request because of a condition or of another writer:
-        then the caller may try again."""
+        """Raises CoordinatorUnavailableError, unless DynamoDB cancelled the request because of a condition, of another writer
+        or of too many requests: then the caller may try again."""
         if not set(error.reasons) <= _WORTH_ANOTHER_TRY:
             raise unavailable_error(self.shown, error) from error
 

@@ -23,8 +23,8 @@ _lock = threading.Lock()
 
 
 def open_ledger(url: str) -> Ledger:
-    """Returns the same ledger for all tables of the process. Raises InvalidOptionError for a URL that names no ledger,
-    CoordinatorUnavailableError."""
+    """The ledger of a URL: one for each URL and process, which all tables with this URL share. Raises InvalidOptionError for a
+    URL that names no ledger, CoordinatorUnavailableError."""
     with _lock:
         if url not in _open_ledgers:
             _open_ledgers[url] = _open_new(url)

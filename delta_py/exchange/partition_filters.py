@@ -2,7 +2,7 @@
 
     partition_condition(schema, ["day"], [("day", ">=", date(2024, 5, 1)), ("hour", "in", [1, 2])])    # SQL
 
-Values are texts, numbers, booleans, dates or times; an empty text stands for null, as in the log.
+Values are texts, numbers, booleans, dates or times. An empty text stands for null, as in the log, unless it is in a list.
 """
 
 from __future__ import annotations
@@ -30,14 +30,17 @@ def partition_condition(schema: StructType, partition_columns: Sequence[str], fi
 
 
 def _filter_condition(schema: StructType, partition_columns: Sequence[str], partition_filter: Sequence[Any]) -> str:
-    """One filter (column, operator, value) as SQL. An empty text as value means null, as with deltalake. Raises as
-    partition_condition."""
+    """One filter (column, operator, value) as SQL. Raises as partition_condition.
+
+    As with deltalake, an empty text as value means null, and no partition is smaller or greater than null. In a list an empty
+    text is an empty text.
+    """
     if len(partition_filter) != 3:
         raise _invalid_filter_error(partition_filter)
     column, operator, value = partition_filter
     is_list = isinstance(value, list | tuple | set)
-    # IN needs several values, and a comparison one.
-    if not (operator in _LISTS and is_list) and not (operator in _COMPARISONS and not is_list):
+    fits = operator in (_LISTS if is_list else _COMPARISONS)
+    if not fits:
         raise _invalid_filter_error(partition_filter)
     if column not in partition_columns:
         what = "is no partition column of the table" if schema.find(column) else "is not in the table"
@@ -51,7 +54,8 @@ def _filter_condition(schema: StructType, partition_columns: Sequence[str], part
     if is_list:
         return f"{name} {_LISTS[operator]} ({', '.join(_text_literal(item) for item in value)})"
     if value == "" or value is None:
-        return f"{name} IS {'NOT ' if operator == '!=' else ''}NULL"
+        null_conditions = {"=": f"{name} IS NULL", "!=": f"{name} IS NOT NULL"}
+        return null_conditions.get(operator, "false")
     return f"{name} {operator} {_text_literal(value)}"
 
 

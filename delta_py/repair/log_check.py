@@ -35,6 +35,7 @@ from delta_py.storage.store import ObjectStore
 COMMIT, CHECKPOINT, CHECKSUM, LAST_CHECKPOINT, COMPACTION = "commit", "checkpoint", "checksum", "lastCheckpoint", "compaction"
 _log = logging.getLogger("delta_py")
 # The ends of the reasons in faults, which say what a repair does.
+_MOST_HINT_BYTES = 1024 * 1024  # the file has a few hundred
 _CAN_BE_REBUILT = "the log before it exists, and a repair sets it aside and writes a new one"
 _ONLY_COPY = "the log before it proves nothing, so it may be the only copy of what it holds, and stays: restore it from a backup"
 _BY_LOG = "The log before it agrees with the checkpoint, and a repair rewrites the checksum."
@@ -57,7 +58,7 @@ class LogCheck:
         self.wrong_compactions: list[str] = []
         self.has_wrong_hint = self.has_doubts = False
         self._proven: set[int] = set()  # versions of the checkpoints that a checksum or the log has confirmed
-        self._distrusted: set[int] = set()  # versions of the faulty checkpoints that a repair leaves in place
+        self._kept_faulty_versions: set[int] = set()  # versions of the faulty checkpoints that a repair leaves in place
 
     def find_faults(self) -> list[dict[str, Any]]:
         """Read the log and find its faults, as rows of FAULT_SCHEMA. Call it once. Raises TableNotFoundError,
@@ -242,7 +243,7 @@ class LogCheck:
         if can_repair and self._rebuild_if_possible(checkpoint.version, checkpoint) is not None:
             self.broken_checkpoints.append(checkpoint)
             return _fault_row(CHECKPOINT, path, checkpoint.version, f"{why}; {_CAN_BE_REBUILT}", can_repair=True, size=size)
-        self._distrusted.add(checkpoint.version)
+        self._kept_faulty_versions.add(checkpoint.version)
         self.has_doubts = True
         return _fault_row(CHECKPOINT, path, checkpoint.version, f"{why}; {_ONLY_COPY}", size=size)
 
@@ -258,8 +259,9 @@ class LogCheck:
     def _find_hint_faults(self) -> Iterator[dict[str, Any]]:
         """The fault of _last_checkpoint, if it has one. This file is a hint for readers: it says which checkpoint is the
         newest."""
+        # read_last_checkpoint returns None for a missing, an unreadable and a damaged file. This read tells them apart.
         try:
-            size = len(self.store.read_range(LAST_CHECKPOINT_PATH, 0, 1 << 20))
+            size = len(self.store.read_range(LAST_CHECKPOINT_PATH, 0, _MOST_HINT_BYTES))
         except FileNotFoundError:
             return
         except StorageError as error:
@@ -267,20 +269,22 @@ class LogCheck:
             return
         hint = read_last_checkpoint(self.store)
         why = None
-        remedy = "a repair rewrites it"
+        # A repair sets the broken checkpoints aside.
         versions = {checkpoint.version for checkpoint in self.listing.checkpoints if checkpoint not in self.broken_checkpoints}
         if hint is None:
             why = "it is damaged"
         elif hint.version not in versions:
             why = f"it points at version {hint.version}, of which there is no checkpoint that can be read"
-        elif hint.file_count is not None and hint.version not in self._distrusted:  # a faulty checkpoint proves nothing
+        elif hint.file_count is not None and hint.version not in self._kept_faulty_versions:
+            # The count of a faulty checkpoint that stays in place would prove nothing.
             file_count = _file_count(self.store, next(c for c in self.listing.checkpoints if c.version == hint.version))
             if file_count not in (None, hint.file_count):
                 why = f"it says {hint.file_count} files, but the checkpoint of version {hint.version} has {file_count}"
         if why is not None:
             self.has_wrong_hint = True
             version = None if hint is None else hint.version
-            yield _fault_row(LAST_CHECKPOINT, LAST_CHECKPOINT_PATH, version, f"{why}; {remedy}", can_repair=True, size=size)
+            what = f"{why}; a repair rewrites it"
+            yield _fault_row(LAST_CHECKPOINT, LAST_CHECKPOINT_PATH, version, what, can_repair=True, size=size)
 
 
 def list_incomplete_parts(store: ObjectStore, version: int) -> list[str]:

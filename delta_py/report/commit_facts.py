@@ -32,8 +32,9 @@ def commit_facts(snapshot: Snapshot, most: int = MOST_COMMITS) -> tuple[CommitFa
     Raises CorruptTableError, TableNotFoundError."""
     log_commits = list_commits(snapshot.store, 0, snapshot.version)
     reader = CommitReader(snapshot.store)
-    files = log_commits[-most:]
-    contents = _read_contents(reader, files)
+    newest_files = log_commits[-most:]
+    contents = _read_contents(reader, newest_files)
+    # The history has the newest commit first. It gets all commits, because their times depend on older ones.
     times_ms, history_table = history_of(reader, log_commits, most)
     history = history_table.drop_columns("timestamp").to_pylist()  # a timestamp may have a year that Python's calendar lacks
     commits = tuple(_commit(row, time_ms, contents[row["version"]]) for row, time_ms in zip(history, times_ms, strict=True))
@@ -45,7 +46,10 @@ def commit_facts(snapshot: Snapshot, most: int = MOST_COMMITS) -> tuple[CommitFa
         by_writer=_by_writer(commits),
         z_order=next((columns for row in history if (columns := _z_order(row))), ()),
         last_vacuum=next((commit for commit in commits if commit.operation == "VACUUM END"), None),
-        source=f"commitInfo, add and remove actions of the commits {files[0].version} to {files[-1].version} in {LOG_DIRECTORY}",
+        source=(
+            f"commitInfo, add and remove actions of the commits {newest_files[0].version} to {newest_files[-1].version} "
+            f"in {LOG_DIRECTORY}"
+        ),
     )
     return facts, _streams(snapshot, commits, contents)
 

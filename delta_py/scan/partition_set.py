@@ -138,10 +138,11 @@ def _parse_valid(texts: pa.Array, column: StructField, timezone: str) -> pa.Arra
 
 
 def _comparable(values: pa.Array) -> pa.Array:
-    """Values that Arrow compares as equal if and only if Spark does."""
+    """Values that pc.unique and pc.index_in take as the same if and only if they are equal in Spark."""
     if not pa.types.is_floating(values.type):
         return values
     positive = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 becomes 0.0
+    # NaNs with different bits become the same one.
     return pc.if_else(pc.is_nan(positive), pa.scalar(float("nan"), values.type), positive)
 
 

@@ -1,6 +1,6 @@
 """HTTP requests to one server, limited in time and in the size of the answers, over connections that are kept.
 
-    HttpConnection("https://catalog.example.com").send(request, longest=1_000_000)      # HttpAnswer(status=200, data=b"...")
+    HttpConnection("https://catalog.example.com", timeout=30).send(request, longest=1_000_000)  # HttpAnswer(200, "OK", b"...")
 
 Redirects are not followed, so that what a request carries goes to no other server. For a server on this machine no proxy is used.
 """

@@ -190,8 +190,9 @@ def _expression(text: object, owner: str) -> str:
     return sql
 
 
-def _cannot_show_error(owner: str, text: str, reason: str) -> UnsupportedOperationError:
+def _cannot_show_error(what: str, text: str, reason: str) -> UnsupportedOperationError:
+    """what: the part of the table that has the text, such as `the default of column id`."""
     return UnsupportedOperationError(
-        f"SHOW CREATE TABLE cannot tell {owner}: {text[:200]!r}, because {reason}. DESCRIBE DETAIL tells the table's "
+        f"SHOW CREATE TABLE cannot tell {what}: {text[:200]!r}, because {reason}. DESCRIBE DETAIL tells the table's "
         "properties, and DESCRIBE its columns."
     )

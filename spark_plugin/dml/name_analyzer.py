@@ -75,7 +75,8 @@ class NameAnalyzer:
         return text
 
     def reads_tables(self, frame: DataFrame, columns: Sequence[Column]) -> bool:
-        """Return whether any of the columns has a subquery. The server is called only for columns that are not plain."""
+        """Return whether any of the columns has a subquery, or may have one: the server's answer cannot always be read. The
+        server is called only for columns that are not plain."""
         if all(is_plain(self._spark, column) for column in columns):
             return False
         return may_have_subqueries(frame.select(*(column.alias(f"c{number}") for number, column in enumerate(columns))))

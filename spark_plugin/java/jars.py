@@ -144,7 +144,8 @@ def _require_current(path: Traversable, minor_version: str) -> None:
 
 
 def _how_to_build(sources: Mapping[str, Path] | None = None) -> str:
-    """Return the advice for an error. sources: empty in a wheel, which cannot build a jar; None if that is not known."""
+    """Return the advice for an error. sources: empty in a wheel, which cannot build a jar; None if it is not known whether
+    this is a wheel. Then the advice is to build."""
     if sources == {}:
         return "Install pydelta again: the wheel contains this file."
     return f"Install a JDK of Java {JAVA_RELEASE} or newer, and build it: {BUILD_COMMAND}"

@@ -135,7 +135,7 @@ def _integral_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _round_signature(name: str, operands: Sequence[Operand]) -> Signature:
-    """round and bround: decimals get the scale of the result, other numbers keep their type."""
+    """round and bround: the type of a decimal gets the scale that it is rounded to; other numbers keep their type."""
     if len(operands) not in (1, 2):
         raise wrong_argument_count(name, len(operands), "1 to 2")
     data_type = numeric_argument(name, operands[0].data_type)
@@ -144,7 +144,7 @@ def _round_signature(name: str, operands: Sequence[Operand]) -> Signature:
     if not isinstance(data_type, DecimalType):
         return Signature((data_type, *other_types), data_type)
     whole_digits = data_type.precision - data_type.scale + 1  # a carry may add a digit: 9.9 becomes 10
-    scale = min(digits or 0, data_type.scale)
+    scale = min(digits or 0, data_type.scale)  # digits: None for NULL, which makes every result null
     if scale < 0:  # rounded to tens, hundreds, ...: 50 becomes 100, which needs 1 - scale digits
         return Signature((data_type, *other_types), DecimalType(min(max(whole_digits, 1 - scale), MAX_PRECISION), 0))
     return Signature((data_type, *other_types), DecimalType(min(whole_digits + scale, MAX_PRECISION), scale))

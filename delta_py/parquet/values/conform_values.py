@@ -111,7 +111,8 @@ def _decimal_steps(arrow: pa.DataType, target: pa.DataType) -> Steps:
 
 
 def _binary_steps(arrow: pa.DataType, target: pa.DataType) -> Steps:
-    """Text and bytes have the same layout; bytes that are not UTF-8 are not changed, as in Spark."""
+    """The conversion between text and bytes, of any layout: a cast to the plain layout of the same kind, then a view as the other
+    kind. A cast would refuse bytes that are not UTF-8; a view leaves them as they are, as Spark does."""
     types = pa.types
     if arrow in (pa.string(), pa.binary()):
         return (lambda array: array.view(target),)

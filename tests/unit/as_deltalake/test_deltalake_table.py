@@ -412,3 +412,21 @@ def test_storage_handler_reads_and_writes_below_the_root(tmp_path: Path) -> None
     ]
     with pytest.raises(UnsupportedOperationError):
         files.delete_dir_contents("/", accept_root_dir=True)
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "expected"),
+    [
+        ("=", "", [None]),
+        ("!=", "", ["a", "b"]),
+        *((operator, "", []) for operator in ("<", "<=", ">", ">=")),
+        ("in", ["", "a"], ["a"]),
+        (">=", "b", ["b"]),
+    ],
+)
+def test_empty_text_in_a_filter_means_null(tmp_path: Path, operator: str, value: Any, expected: list[str | None]) -> None:
+    """As deltalake 1.6 answers."""
+    rows = pa.table({"day": ["a", "b", None], "x": [1, 2, 3]})
+    write_deltalake(tmp_path, rows, partition_by=["day"])
+    partitions = DeltaTable(tmp_path).partitions([("day", operator, value)])
+    assert sorted((row["day"] for row in partitions), key=str) == sorted(expected, key=str)
