@@ -38,8 +38,8 @@ class UpdateRows:
 
 @dataclass(frozen=True, slots=True)
 class WhenClause:
-    """A WHEN clause of a MERGE. condition: the text after AND; None if there is none. assignments: None for a delete, and for
-    `*`."""
+    """A WHEN clause of a MERGE. condition: the text after AND; None without AND. assignments: None for DELETE, UPDATE SET * and
+    INSERT *."""
 
     kind: Literal["matched", "not matched", "not matched by source"]
     action: Literal["update", "delete", "insert"]
@@ -49,7 +49,8 @@ class WhenClause:
 
 @dataclass(frozen=True, slots=True)
 class MergeRows:
-    """A MERGE. source: text that can stand after FROM. condition: the text after ON. evolves: WITH SCHEMA EVOLUTION."""
+    """A MERGE. source: text that can stand after FROM. condition: the text after ON. evolves: whether the statement
+    contains WITH SCHEMA EVOLUTION."""
 
     table: TableName
     alias: str | None

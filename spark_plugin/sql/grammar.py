@@ -61,7 +61,7 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """ignores_missing_files: None for the value of the session's setting."""
+    """RESTORE. to: the version to restore. ignores_missing_files: None to use the session's setting."""
 
     table: TableName
     to: Version
@@ -70,7 +70,7 @@ class Restore:
 
 @dataclass(frozen=True, slots=True)
 class Convert:
-    """partitions: columns as DDL."""
+    """CONVERT TO DELTA. statistics: false for NO STATISTICS. partitions: partition columns as DDL, or None."""
 
     table: TableName
     statistics: bool = True
@@ -85,7 +85,7 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class Reorg:
-    """purge: false for UPGRADE UNIFORM."""
+    """REORG TABLE. where: SQL; None for the whole table. purge: true for APPLY (PURGE), false for UPGRADE UNIFORM."""
 
     table: TableName
     where: str | None = None
@@ -120,7 +120,7 @@ class Clone:
 
 @dataclass(frozen=True, slots=True)
 class AddConstraint:
-    """check: SQL."""
+    """ALTER TABLE ADD CONSTRAINT. check: the condition as SQL text."""
 
     table: TableName
     name: str
