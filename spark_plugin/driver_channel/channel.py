@@ -29,7 +29,8 @@ _channels: WeakKeyDictionary[SparkContext, DriverChannel] = WeakKeyDictionary()
 
 
 class DriverChannel:
-    """The channel of one application. java: its end in the JVM, which each Java object that calls this process gets."""
+    """The channel of one application: a server in this process that answers requests of the JVM. java: the client of this server
+    in the JVM, a DriverChannel of Java; every Java object that sends requests to this process needs it."""
 
     def __init__(self, spark: SparkSession) -> None:
         """Raises OSError if this process cannot listen, and the JVM's error if the JVM cannot connect to this process."""
@@ -46,11 +47,11 @@ class DriverChannel:
 
     @property
     def is_reachable(self) -> bool:
-        """The same as ChannelServer.is_reachable."""
+        """Whether new connections can reach the server: it is not closed, and its socket still exists."""
         return self._server.is_reachable
 
     def handle(self, handlers: Mapping[int, Handler], *, defers_logging: bool = True) -> None:
-        """The same as ChannelServer.handle."""
+        """Answer requests of these kinds with these functions from now on. defers_logging: as in ChannelServer.handle."""
         self._server.handle(handlers, defers_logging=defers_logging)
 
 

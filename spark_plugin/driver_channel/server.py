@@ -60,7 +60,8 @@ _log = logging.getLogger("pydelta")
 
 
 class ChannelServer:
-    """Answers requests, with one thread per connection, until it is closed."""
+    """Answers requests of the JVM, with one thread per connection, until it is closed. port, path: where it listens; one of them
+    is None."""
 
     def __init__(self, secret: bytes, client_process: int | None = None) -> None:
         """client_process: the only process that may connect, if the kernel reports the process; None for all processes of this
@@ -302,7 +303,7 @@ class _Pulse:
 
     @contextlib.contextmanager
     def during(self, connection: _Connection, seconds: float) -> Any:
-        """Send pulses while a request is answered, whenever the seconds have passed, so that the client does not give up."""
+        """Send a WORKING frame on the connection every `seconds` while the block runs, so that the client does not give up."""
         seconds = max(seconds, 0.01)
         with self._condition:
             due = time.monotonic() + seconds
@@ -352,8 +353,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def _is_of_client(connection: socket.socket, client_process: int | None) -> bool:
-    """Return whether a process of this user, and this process, is at the other end of a Unix domain socket. Returns True if
-    the kernel does not report it; then the directory's mode and the proof still protect the connection.
+    """Return whether a process of this user is at the other end of a Unix domain socket, and whether it is client_process, unless
+    that is None. Returns True if this system cannot report the process; then the directory's mode and the proof still protect the
+    connection.
 
     The proof alone does not show which process connects: a process of this user that replaces our socket by its own can
     pass on the proofs of the two ends.

@@ -76,7 +76,8 @@ def _answer_request(internals: SparkInternals, body: bytes) -> bytes:
 
 
 def leave_error(error: Exception, python_request: Any) -> None:
-    """Pass an error to a PythonRequest: as the JVM's own exception if it came from there, or as a Failure."""
+    """Pass an error to a PythonRequest, which raises it in the JVM's thread: the original Java exception if the error came from
+    the JVM, otherwise an exception that Failure.java makes from JSON."""
     origin = getattr(error, "_origin", None)
     if origin is None or isinstance(error, DeltaError):
         python_request.failed(failure_json(error))

@@ -60,7 +60,7 @@ def offer(spark: SparkSession) -> bool:
         rule = installed_rule(spark)
         if rule is None:
             return False  # and nothing is recorded: `register` may still come
-        _loads[spark.sparkContext] = None  # offered; workers load unless everything below succeeds
+        _loads[spark.sparkContext] = None  # an offer was made; workers load tables unless everything below succeeds
         if not _is_python_of_workers(spark):
             return False
         channel = channel_of(spark)
@@ -141,7 +141,8 @@ def java_planner(spark: SparkSession, channel: DriverChannel) -> Any:
 
 
 def _java_loads(spark: SparkSession, rule: Any) -> Any | None:
-    """Return a DriverLoads; None if Spark does not find our classes by their names."""
+    """Return a DriverLoads, the JVM object by which this process loads tables; None if Spark does not find our classes by their
+    names. Workers then load tables."""
     internals = SparkInternals(spark)
     return internals.java_class(_LOADS).newInstance() if internals.loads_by_name(rule) else None
 

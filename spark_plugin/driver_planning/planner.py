@@ -33,8 +33,9 @@ _LENGTH = struct.Struct("!i")
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """The request for one planning. data_source: a pickled DataSource. schema: of the scan, as JSON. max_arrow_batch_size (rows),
-    binary_as_bytes: the values that Spark's worker gets. is_stream: whether the tasks are those of a stream."""
+    """The JVM's request to plan one scan. data_source: the pickled DataSource. schema: the columns of the scan, with the rule's
+    request in their metadata, as JSON. max_arrow_batch_size: in rows; it and binary_as_bytes are settings of Spark, which a
+    worker would get in the same way. is_stream: plan only the read function for the tasks of a stream, and no partitions."""
 
     data_source: bytes
     schema: str
@@ -44,14 +45,16 @@ class Planning:
 
     @classmethod
     def parse(cls, body: bytes) -> Planning:
+        """Parse the body of a PLAN request: four fields of fixed size, the DataSource, and the schema up to the end."""
         most_rows, as_bytes, is_stream, length = _PLANNING.unpack_from(body)
         start = _PLANNING.size
         return cls(body[start : start + length], body[start + length :].decode(), most_rows, as_bytes, is_stream)
 
 
 def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) -> bytes:
-    """Return the bytes that Spark's own worker would write as the result of a planning. body: as Planning.parse reads it. keep:
-    stores the reader under the scan's id, for a later READ request; None: nothing is stored. Raises the errors of planning.
+    """Plan a scan, and return the bytes that Spark's own worker would write as the result. body: as Planning.parse reads it.
+    keep: a function that stores the reader under the scan's id, so that a later READ request can return its rows; None to store
+    nothing. Raises the errors of planning.
     """
     planning = Planning.parse(body)
     source, schema = unpickle_source(planning.data_source), data_type_of_json(planning.schema)

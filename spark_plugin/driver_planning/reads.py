@@ -17,7 +17,8 @@ MAX_SCANS = 256
 
 
 class SmallScans:
-    """The readers of the newest scans that were planned here and have few rows. Can be shared by threads."""
+    """The newest scans that were planned in this process and may have few rows, by their ids. The JVM first has a scan planned,
+    and asks for its rows in a later request. Threads can share this object."""
 
     def __init__(self) -> None:
         self._scans: OrderedDict[str, SmallScan] = OrderedDict()

@@ -15,7 +15,8 @@ def make_source(options: Mapping[str, str], directory: str) -> DeltaSource | Non
     """Make the DataSource of a load or write. options: as Spark passes them to the DataSource, including private ones.
     directory: the base of relative paths in workers.
 
-    Returns None if the path is relative to another directory than that of this process. The source uses the cache of snapshots.
+    Returns None if the path is relative to another directory than that of this process: it would name another table here. The
+    source uses the cache of snapshots.
     """
     path = options["path"]
     if os.path.isabs(path) or urlsplit(path).scheme or directory == os.getcwd():

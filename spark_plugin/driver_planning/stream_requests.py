@@ -31,6 +31,7 @@ MOST_STREAMS = 256
 """If there are more streams, the one with the oldest request continues in a process, or has ended without notice."""
 
 _LENGTH = struct.Struct("!i")
+# The answer of a call without a result. It is not empty, because an empty answer to `open` means that the stream needs a process.
 _DONE = b"\0"
 
 

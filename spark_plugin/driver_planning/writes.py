@@ -58,7 +58,8 @@ def committed_write(body: bytes) -> bytes:
 
 
 def _split_body(body: bytes) -> Iterator[bytes | None]:
-    """Yield the first byte of a body, and then its messages, each of which follows its length. None for no message."""
+    """Yield the first byte of the body, the pickled writer, and then the pickled result of each task; None for a task without a
+    result."""
     yield body[:1]
     position = 1
     while position < len(body):

@@ -15,6 +15,8 @@ from spark_plugin.internals.task_counts import TaskCounts, count_job_tasks
 
 
 class ClassicAdapter(SparkInternals):
+    """A SessionAdapter for a session in the driver's process. Most of its methods are those of SparkInternals."""
+
     is_driver: ClassVar[bool] = True
     has_local_settings: ClassVar[bool] = True
     shows_tasks: ClassVar[bool] = True

@@ -24,6 +24,8 @@ from spark_plugin.internals.task_counts import TaskCounts, count_query_tasks
 
 
 class ConnectAdapter:
+    """A SessionAdapter for a client of Spark Connect, which has no JVM."""
+
     is_driver: ClassVar[bool] = False
     has_local_settings: ClassVar[bool] = False
     shows_tasks: ClassVar[bool] = False
@@ -63,7 +65,7 @@ class ConnectAdapter:
         return None
 
     def may_run_tasks(self) -> bool:
-        return True
+        return True  # a client cannot see the server's tasks
 
     def count_tasks(self) -> AbstractContextManager[TaskCounts]:
         return count_query_tasks(self._spark)

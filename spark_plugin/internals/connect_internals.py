@@ -29,7 +29,7 @@ class ClientSql:
 
 @dataclass(frozen=True, slots=True)
 class ClientName:
-    """A column by its name, without a particular frame."""
+    """A column by its name, which the server looks up in whatever frame uses the expression."""
 
     name: str
 
@@ -182,5 +182,5 @@ _SECOND_CHILD = re.compile(r"^:", re.MULTILINE)
 
 
 def client_explain(frame: Any, mode: str) -> str:
-    """Do the same as SparkInternals.explained, on the server."""
+    """Return the frame's plans as EXPLAIN shows them, from the server. mode: simple, extended, codegen, cost or formatted."""
     return str(frame._explain_string(mode=mode))

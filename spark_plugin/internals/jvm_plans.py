@@ -45,7 +45,7 @@ def data_type_from(data_type: Any) -> DataType:
 
 
 def default_size(expression: Any) -> int:
-    """Return the approximate bytes of one value, from its type alone."""
+    """Return the approximate bytes of one value of the expression, which Spark derives from the type alone."""
     return int(expression.dataType().defaultSize())
 
 
@@ -92,7 +92,7 @@ def operands_of(comparison: Any) -> tuple[Any, Any]:
 
 
 def used_by(expression: Any) -> Any:
-    """Return the attributes that the expression names, for `holds`."""
+    """Return the set of columns that the expression names. Pass it to `holds`."""
     return expression.references()
 
 
@@ -125,7 +125,8 @@ def to_list(sequence: Any) -> list[Any]:
 
 
 class NotRowByRow(Enum):
-    """Why a projection does not return exactly one row per row."""
+    """Why a projection of a frame does not return exactly one row for each row of the frame: it has aggregates, a generator such
+    as explode, a hidden column such as `_metadata`, or a window function."""
 
     AGGREGATE = "aggregate"
     GENERATOR = "generator"
@@ -150,7 +151,8 @@ def read_paths(plan: Any) -> set[str]:
 
 
 def _table_path(relation: Any) -> Any:
-    """Return the path of a relation's table, a text; None if it has none."""
+    """Return the path of the table that a relation reads, a text; None if it has no path. A SourceTable, the table class of our
+    catalogs, has the path in its properties; a table that was loaded by its path has it in the options of the read."""
     table = relation.table()
     return table.properties().get("location") if class_of(table) == "SourceTable" else relation.options().get("path")
 

@@ -15,7 +15,7 @@ from typing import Any
 
 @cache
 def function_named(name: str) -> Callable[..., Any]:
-    """name: `module.function`, or `folder.module.function`, in spark_plugin."""
+    """Return a function of spark_plugin, and import its module if needed. name: `module.function` or `folder.module.function`."""
     module, _, function = name.rpartition(".")
     imported: Callable[..., Any] = getattr(import_module(f"spark_plugin.{module}"), function)
     return imported

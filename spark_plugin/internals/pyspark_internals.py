@@ -51,7 +51,8 @@ def frame_of(writer: Any) -> Any:
 
 
 def callback_of(writer: Any) -> Any:
-    """Return what a batch writer of Spark Connect passes to its DataFrame; None for other writers."""
+    """Return the function to which a batch writer of Spark Connect passes information about its execution; None for other
+    writers. A new writer for the same frame needs it (new_writer of a SessionAdapter)."""
     return getattr(writer, "_callback", None)
 
 

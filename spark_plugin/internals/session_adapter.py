@@ -26,6 +26,9 @@ from spark_plugin.internals.task_counts import TaskCounts
 
 
 class SessionAdapter(Protocol):
+    """One session, classic or of Spark Connect. If a client of Spark Connect cannot know or do something, a method returns a
+    value that says so (None, an empty collection, or 0), as its docstring describes."""
+
     # ------------------------------------------------------------ what kind of session it is
 
     @property
@@ -128,4 +131,5 @@ class SessionAdapter(Protocol):
 
 
 def adapter_of(spark: Any) -> SessionAdapter:
+    """Return a new adapter of the session. An adapter has no state of its own, so callers need not keep it."""
     return ConnectAdapter(spark) if is_connect(spark) else ClassicAdapter(spark)

@@ -51,7 +51,8 @@ def is_connect(spark: Any) -> bool:
 
 
 class SparkInternals:
-    """The internals of one classic session. Raises NotImplementedError for a session of Spark Connect."""
+    """Access to the private parts of one classic session in the JVM. Making it raises NotImplementedError for a client of Spark
+    Connect. "Our catalogs" are Java classes of our jar. The "router" is our parser, which passes some statements to Python."""
 
     def __init__(self, spark: Any) -> None:
         if is_connect(spark):
@@ -134,7 +135,7 @@ class SparkInternals:
             _wrap_function(self._spark.sparkContext, source)
         )
         rule = self.pruning_rule()
-        if rule is not None:
+        if rule is not None:  # then the driver's own Python, and no worker, plans and commits writes
             java_source = rule.askingDriver(java_source)
         try:
             self._known_sources().put(source.name().lower(), java_source)
@@ -215,7 +216,7 @@ class SparkInternals:
         return result
 
     def loads_by_name(self, instance: Any) -> bool:
-        """Whether Spark, given the name of the instance's class, finds this very class, and so also those loaded with it."""
+        """Whether Spark, if it looks for the name of the instance's class, finds this very class and not another one or none."""
         return bool(instance.getClass().getClassLoader().equals(self._context_loader()))
 
     def prepare_catalogs(self) -> str | None:
@@ -233,8 +234,8 @@ class SparkInternals:
 
     @contextmanager
     def python_request(self, number: int) -> Iterator[Any]:
-        """Yield the PythonRequest, a request of the JVM to Python, of this number. This thread gets the job group, the pool and
-        the script's variables of the thread that waits for it, unless Python's threads share those of the JVM."""
+        """Yield the PythonRequest of this number, for which a thread of the JVM waits. Inside the block this thread has the
+        waiting thread's job group, pool and script variables, unless Python threads have no JVM threads of their own."""
         request = self._jvm.pydelta.catalog.Catalogs.pythonRequest(number)
         if request is None:
             raise LookupError(f"nobody waits for the request {number}")
@@ -303,8 +304,8 @@ class SparkInternals:
         return self._context_loader().getResource(f"{name.replace('.', '/')}.class") is not None
 
     def _loader_with_our_jar(self) -> Any:
-        """Add the jar to the class loader that Spark uses to load classes by name, if that loader accepts more jars and has no
-        such classes: Spark then finds catalogs there. Otherwise the classes get their own loader."""
+        """Return a loader of our classes: the one by which Spark finds classes (so also our catalogs) by name, if it accepts more
+        jars and has no classes of pydelta yet; the jar is added to it. Otherwise return a new loader."""
         content = jar_for(self.version).path.read_bytes()
         context, jar_name = self._context_loader(), f"pydelta-{hashlib.sha256(content).hexdigest()}.jar"
         rule_resource = context.getResource(f"{RULE.replace('.', '/')}.class")
@@ -397,11 +398,11 @@ class SparkInternals:
         return to_list(self._analyzed(frame).output())
 
     def attribute_set(self, frame: DataFrame) -> Any:
-        """Return the frame's columns as a set, for `uses_only`."""
+        """Return the frame's columns as a set, which `uses_only` and `holds` of jvm_plans.py take."""
         return self._analyzed(frame).outputSet()
 
     def used_attributes(self, frame: DataFrame) -> Any:
-        """Return everything that the expressions of the frame's root node name, for `holds`."""
+        """Return the columns that the frame's root node names, as a set that `holds` of jvm_plans.py takes."""
         return self._analyzed(frame).references()
 
     def has_subqueries(self, frame: DataFrame) -> bool:
@@ -409,7 +410,7 @@ class SparkInternals:
         return not self._analyzed(frame).subqueriesAll().isEmpty()
 
     def not_row_by_row(self, projection: DataFrame, frame: DataFrame) -> NotRowByRow | None:
-        """Return why a projection of the frame does not return one row per row; None if it does."""
+        """Return why a projection of the frame does not return exactly one row for each of its rows; None if it does."""
         plan = self._analyzed(projection)
         name = str(plan.nodeName())
         if name == "Project" and plan.child().fastEquals(self._analyzed(frame)):
@@ -484,7 +485,7 @@ class SparkInternals:
         cast = expressions.Cast(operand, self._type_of_json(target_type.json()), self._jvm.scala.Option.empty(), mode)
         return self.column(cast if overflow_of is None else expressions.CheckOverflowInTableInsert(cast, overflow_of))
 
-    # Py4J calls the JVM for each part of such a name.
+    # Cached, because Py4J calls the JVM once for each part of such a name.
 
     @cached_property
     def _expressions(self) -> Any:

@@ -62,7 +62,7 @@ class JobCounts:
         the stages whose results were there already."""
         info = self._tracker.getJobInfo(job)
         if info is None:
-            return 0, 0, False
+            return 0, 0, False  # Spark has not recorded the job yet, or does not know it any more
         stages = [stage for number in info.stageIds if (stage := self._tracker.getStageInfo(number)) is not None]
         done = sum(stage.numCompletedTasks for stage in stages)
         return done, sum(stage.numTasks for stage in stages), str(info.status) != "RUNNING"
@@ -86,7 +86,8 @@ def count_query_tasks(client: Any) -> Iterator[TaskCounts]:
 
 
 class QueryCounts:
-    """The tasks of queries, from the messages of a server."""
+    """Counts the tasks of the queries that a Spark Connect server runs, from the progress messages that it sends for each
+    query."""
 
     def __init__(self) -> None:
         self._finished_tasks = 0
@@ -94,7 +95,7 @@ class QueryCounts:
 
     def take(self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
         """A handler of progress messages, with the parameters that Spark's client passes. done: the operation has ended."""
-        stages = list(stages or [])
+        stages = list(stages or [])  # each with its number of tasks and of completed tasks
         known = sum(stage.num_tasks for stage in stages)
         if done:
             self._running.pop(operation_id, None)

@@ -18,8 +18,9 @@ _originals: dict[tuple[type[Any], str], Method] = {}
 
 
 def wrap(cls: type[Any], name: str, make: Callable[[Method], Method]) -> None:
-    """Replace a method by make(method). A second call does nothing, unless somebody put the original method back."""
+    """Replace a method of a class by make(method). A second call does nothing, unless somebody put the original method back."""
     current_method = getattr(cls, name)
+    # The first call stores the original. If the current method is another one later, it is our wrapper, or wraps it, and stays.
     if _originals.setdefault((cls, name), current_method) is current_method:
         setattr(cls, name, wraps(current_method)(make(current_method)))
 

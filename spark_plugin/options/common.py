@@ -75,9 +75,11 @@ _MAX_VERSION = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """What a scan takes from the session. max_partition_bytes: the most bytes of one task. open_cost_bytes: what opening a file
-    counts, in bytes. target_partitions, native_partitions: the approximate number of partitions of a small table, for Python and
-    for Spark's own Parquet reader."""
+    """The settings of a session that a scan needs.
+
+    time_zone: for timestamps without an offset. max_partition_bytes: the most bytes that one task reads. open_cost_bytes: opening
+    a file counts as much as reading this many bytes. target_partitions, native_partitions: about how many tasks a small table
+    gets if Python reads it, and if Spark's own Parquet reader reads it."""
 
     time_zone: str = "UTC"
     max_partition_bytes: int = 128 * _MIB

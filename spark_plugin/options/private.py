@@ -30,7 +30,8 @@ def signed(options: Mapping[str, str], nonce: str) -> dict[str, str]:
 
 
 def admitted(options: Mapping[str, str], nonce: str | None) -> dict[str, str]:
-    """Return the options without the nonce. nonce: of the source, None if `register` has not registered it.
+    """Return the options without the nonce. nonce: the one of the source that got the options; None if `register` has not
+    registered this source, which then accepts no private options.
 
     Raises InvalidOptionError for private options with no nonce or with another one.
     """
@@ -41,7 +42,8 @@ def admitted(options: Mapping[str, str], nonce: str | None) -> dict[str, str]:
 
 
 def refuse_private(names: Iterable[str], place: str = "This read or write") -> None:
-    """Raise InvalidOptionError if one of the names is a private option, which only pydelta may set. place: where."""
+    """Raise InvalidOptionError if one of the names is a private option, which only pydelta may set. place: what has these
+    options, as the subject of the message."""
     private = sorted(filter(is_private, names))
     if private:
         raise InvalidOptionError(

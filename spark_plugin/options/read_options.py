@@ -117,13 +117,16 @@ class ChangeRange:
 class ReadOptions:
     """One batch read. version and timestamp_ms: at most one; neither for the newest version. changes: the range of a change feed;
     None to read rows. filter: an SQL condition that rows must fulfil. columns: the names of the columns to read; None for all.
-    pruning: false to read without the optimizer rule's filters. view: `table`, `history` or `detail`; view_limit: the maximum
-    number of rows of a history, None for all. user_schema: the schema that the user gave to the reader, as JSON.
+    pruning: false to ignore the filters that the optimizer rule passes, so that no file is skipped by them. view: `table`,
+    `history` or `detail`; view_limit: the maximum number of rows of a history, None for all. user_schema: the schema that the
+    user gave to the reader, as JSON.
 
-    lease_seconds: of the leases that tell VACUUM about the read; None for no lease.
-    files: of a scan for DML, the file that lists the data files to read. It is on this machine or, with a relative path, in the
-    table; `__pydelta` is then a column.
-    disabled: names of roads.py that the read disables.
+    lease_seconds: how long a lease is valid after it was written; a lease tells VACUUM to keep the files of the read. None for no
+    lease.
+    files: the path of a file that lists the data files to read, in a scan for DELETE, UPDATE or MERGE; None for all files of the
+    version. An absolute path is on this machine, a relative one in the table. Such a scan has the column `__pydelta`, the address
+    of each row.
+    disabled: the parts of pydelta that this read must not use, by their names in roads.py.
     follow_latest: read the newest version in each planning. Without the pruning rule Spark plans a DataFrame once, and so
     reads that version in all its queries; with the rule it plans each query.
     """
@@ -194,8 +197,8 @@ def _disabled_roads(options: Mapping[str, str]) -> frozenset[str]:
 
 
 def catalog_entry(options: Mapping[str, str]) -> str | None:
-    """Return the options of a table that is being entered into a catalog, as the text to store under CATALOG_KEY. Otherwise
-    None."""
+    """Return the text to store under CATALOG_KEY if the options are those of a table that Spark is entering into its catalog;
+    None for options of any other read."""
     return json.dumps(_without_catalog_facts(options)) if _is_catalog(options) else None
 
 

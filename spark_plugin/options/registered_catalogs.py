@@ -51,7 +51,8 @@ def settings_of_process() -> dict[str, str]:
 
 
 def take_settings(spark: Any, settings: Mapping[str, str]) -> None:
-    """Take over the settings of a session that another process registered."""
+    """Store the settings of catalogs for a session, in place of its earlier ones. settings: those that another process registered
+    for the same session, by their whole names."""
     _settings[_key(spark)] = dict(settings)
 
 

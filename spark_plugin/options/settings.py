@@ -46,8 +46,10 @@ _AUTO_RESET_CONF = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 
 @dataclass(frozen=True, slots=True)
 class TablePath:
-    """Where a table is, as its user named it. storage: options of its store in addition to the session's settings. name: in the
-    catalog, quoted for SQL; None for a table that was named by its path."""
+    """A table as its user named it, by a path or by a name in the catalog.
+
+    url: where the table is. storage: options of its store, which take precedence over the session's settings. name: the table's
+    name in the catalog, quoted for SQL; None if the user named a path."""
 
     url: str
     storage: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +63,7 @@ class TablePath:
 
 
 class _Settings:
-    """A session's settings at one moment: all that were set are read once."""
+    """Looks up a session's settings. The first lookup reads all that were set, and later ones do not notice changes."""
 
     def __init__(self, spark: Any) -> None:
         self._spark = spark
@@ -76,9 +78,8 @@ class _Settings:
         return {name: value for name, value in self.explicit.items() if name.startswith(prefix)}
 
     def values_of(self, names: Iterable[str]) -> dict[str, str]:
-        """Return for each name the session's value, or Spark's own default; defaults of other libraries, such as
-        delta-spark, do not count.
-        Over Spark Connect each name is a separate call: a server may hide a setting."""
+        """Return for each name the session's value, or Spark's own default; names with neither are left out. Defaults of other
+        libraries, such as delta-spark, do not count. Over Spark Connect each name is a separate call to the server."""
         values = ((name, self._value_of(name)) for name in names)
         return {name: value for name, value in values if value is not None}
 
@@ -167,7 +168,7 @@ def is_enabled(spark: Any, name: str) -> bool:
 
 
 def disable(spark: Any, names: Iterable[str]) -> None:
-    """Add names of roads.py to those that the session disables."""
+    """Disable more parts of pydelta in the session. names: as in roads.py."""
     spark.conf.set(DISABLE_CONF, ",".join(sorted(parse_disabled(conf(spark, DISABLE_CONF) or "") | {*names})))
 
 
@@ -217,7 +218,7 @@ def check_rule_text(spark: Any, of: str, text: str) -> None:
 
 
 def is_on(spark: Any, name: str, *, default: bool = True) -> bool:
-    """Return the value of a setting that is true or false. default: if the session has no value. Raises InvalidOptionError for
-    another text."""
+    """Return the value of a setting that is true or false. default: the result if the session has no value. Raises
+    InvalidOptionError for another text."""
     text = conf(spark, name)
     return flag({} if text is None else {name: text}, name, default=default)

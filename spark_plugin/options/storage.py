@@ -49,6 +49,7 @@ def storage_options(options: Mapping[str, str], session: Mapping[str, str]) -> S
 
 
 def without_storage(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a read or write without those of object stores, for parsers that know only the others."""
     return {name: value for name, value in options.items() if not is_storage_option(name)}
 
 

@@ -154,9 +154,14 @@ class SchemaTracking:
 
 @dataclass(frozen=True, slots=True)
 class StreamReadOptions:
-    """One streaming read. batch: the options that it shares with batches. exclude: an RE2 pattern; files whose paths it
-    matches are left out. event_time: as in StreamOptions of delta_py.
-    tracking: None to read everything with one schema."""
+    """The options of one streaming read.
+
+    batch: those that a batch read has too. start: where a new stream begins. limits: the most files and bytes of a batch. rules:
+    what the stream does with commits that delete or change rows. exclude: an RE2 pattern; files whose paths match are left out;
+    None to exclude none. fail_on_data_loss: whether it is an error if commits that the stream has not read are gone from the log.
+    change_feed: read changes in place of rows. event_time: the column that orders the rows which exist at the start; None for no
+    order. tracking: the log of schemas, with which the stream follows changes of the schema; None to read everything with one
+    schema."""
 
     batch: ReadOptions
     start: StreamStart = field(default_factory=StreamStart)
@@ -268,6 +273,7 @@ def _tracking(stream_options: Mapping[str, str]) -> SchemaTracking | None:
             "Both schemaTrackingLocation and schemaLocation are given, and differ. They mean the same: give one of them.",
             option="schemaLocation",
         )
+    # By the kind of change: `always`, or the version of the one change that the stream may follow.
     allowed = {kind: stream_options[name] for kind, name in _ALLOW.items() if name in stream_options}
     for kind, text in allowed.items():
         if text.lower() != "always" and not (text.isascii() and text.isdigit()):
@@ -309,6 +315,7 @@ def _limit(options: Mapping[str, str], name: str) -> int | None:
     text = options.get(name)
     if text is None:
         return None
+    # Spark holds the number of files in 32 bits. Bytes may have a unit.
     if name == "maxBytesPerTrigger":
         number, expected = parse_size(text), "a number of bytes greater than 0, such as 10485760 or 10mb"
     else:

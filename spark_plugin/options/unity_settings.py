@@ -43,6 +43,7 @@ def unity_storage(confs: Mapping[str, str], connectors: Mapping[str, str], url: 
     Raises InvalidOptionError for a URL that names no table.
     """
     pydelta_confs = {name.removeprefix(_PYDELTA): value for name, value in confs.items() if name.startswith(_PYDELTA)}
+    # The options unity.* come from server_options below, which decides whether this URL's server may get the token.
     options = {name: value for name, value in pydelta_confs.items() if is_storage_option(name) and not name.startswith("unity.")}
     # A catalog coordinates its tables itself, so the session's coordinator is for other tables. In a transaction over tables the
     # option stays, so that opening the table refuses it (open_catalog_table.py).
@@ -52,9 +53,11 @@ def unity_storage(confs: Mapping[str, str], connectors: Mapping[str, str], url: 
 
 
 def without_other_servers(session: Mapping[str, str], call: Mapping[str, str]) -> dict[str, str]:
-    """Return the session's storage options that apply to a read or write with its own options. call: these options.
+    """Return those of the session's storage options that apply to a read or write. call: the storage options of this read or
+    write.
 
-    If they name another server, it must not get the session's token. If they have a token, they replace the session's tokens.
+    If `call` names another server, the session's tokens are left out, because that server must not get them. If `call` has a
+    token, they are left out too, because it replaces all of them.
     """
     names_another_server = URI_OPTION in call and call[URI_OPTION] != session.get(URI_OPTION)
     if names_another_server:

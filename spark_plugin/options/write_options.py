@@ -83,14 +83,16 @@ _LONG = range(-(2**63), 2**63)
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """One batch write. request: names of table properties are as Spark passes them (lower case)."""
+    """One batch write. path: of the table, or its name in Unity Catalog. request: what to write and how; Spark has changed the
+    names of table properties in it to lower case. storage: the options of the table's store."""
 
     path: str
     request: WriteRequest
     storage: StorageOptions = NO_OPTIONS
 
     def open_target(self) -> tuple[ObjectStore, WriteRequest]:
-        """Return the store, and the request with what the table's catalog demands of a new table."""
+        """Open the table's store. Returns it, and the request with the properties that the table's catalog requires or suggests
+        for a new table."""
         store, rules = open_or_stage(self.path, self.storage)
         return store, self.request.following(rules)
 

@@ -14,14 +14,15 @@ from spark_plugin.pruning.partition_messages import MessagePartition
 def limited(reader: DataSourceReader, limit: int | None) -> DataSourceReader:
     """Return the reader, cut to the limit of a ScanRequest, or the reader itself if there is no limit.
 
-    reader: its `read` returns Arrow batches. Spark drops its own limit when it passes one on. So exactly that many rows, or all
-    if there are fewer, must come out, and from one partition, because a task does not know the others.
+    reader: a reader whose `read` returns Arrow batches. If Spark passes a limit to the source, it does not apply the limit
+    itself. So the result must have exactly that many rows, or all if there are fewer. It also must have only one partition: a
+    task does not know how many rows other tasks have returned.
     """
     return reader if limit is None else _LimitedReader(reader, limit)
 
 
 class _AllPartitions(MessagePartition):
-    """All partitions of a reader as one. It has the message of the first one."""
+    """One partition that stands for all partitions of a reader. It has the messages of the first of them, which has the plan."""
 
     def __init__(self, partitions: list[InputPartition]) -> None:
         first = partitions[0] if partitions else None

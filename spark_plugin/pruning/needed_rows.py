@@ -11,8 +11,10 @@ from spark_plugin.pruning.predicate_json import conjunction_of, parse_predicate
 
 @dataclass(frozen=True, slots=True)
 class NeededRows:
-    """The rows that a plan of Spark needs from one of its scans. predicate: true for all rows that matter; None if any row may
-    matter. exact: the plan returns exactly the rows for which the predicate is true. none: the plan returns no rows at all."""
+    """The rows of one scan that can influence the result of the Spark plan which contains this scan.
+
+    predicate: true for every needed row; None if any row may be needed. exact: the plan needs exactly the rows for which the
+    predicate is true; otherwise it may need fewer of them. none: the plan returns no rows at all."""
 
     predicate: tree.Expression | None
     exact: bool = False

@@ -22,13 +22,17 @@ PLAN, FILES, ANSWER = "plan", "files", "answer"
 
 
 class MessagePartition(InputPartition):
-    """A partition with messages for the rule. Its class and the values of its attributes must be importable."""
+    """A partition with messages for the optimizer rule, which reads them from the pickle of the partition.
+
+    messages: texts and bytes under the names PLAN, FILES and ANSWER; None for no messages. The classes of subclasses and of their
+    attributes must be importable, because __reduce__ pickles them by name."""
 
     def __init__(self, messages: Mapping[str, str | bytes] | None = None) -> None:
         super().__init__(None)
         self.messages = dict(messages or {})
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the messages as plain values, which Java can read, and everything else as bytes, which Java skips."""
         task = {name: value for name, value in self.__dict__.items() if name != "messages"}
         return restored_partition, (self.messages, pickle.dumps((type(self), task), pickle.HIGHEST_PROTOCOL))
 
@@ -42,8 +46,8 @@ def restored_partition(messages: dict[str, str | bytes], task: bytes) -> Message
 
 
 def plan_message(message: Mapping[str, Any], scan_id: str | None) -> dict[str, str | bytes]:
-    """Return the messages of the first partition: the plan, or none if no rule reads it. message: `plan` of messages.json.
-    scan_id: from the request; None if no rule is installed."""
+    """Return the messages of the first partition: the plan, or no messages if no rule is installed. message: the plan, as `plan`
+    in messages.json describes it. scan_id: the id in the rule's request; None if no rule is installed."""
     return {} if scan_id is None else {PLAN: json.dumps(message)}
 
 

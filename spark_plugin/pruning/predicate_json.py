@@ -37,8 +37,9 @@ def conjunction_of(parts: Iterable[tree.Expression | None]) -> tree.Expression |
 
 
 def predicate_of(text: str) -> tree.Expression:
-    """Return the conjunction of conditions in a JSON list, to be applied exactly. Raises ValueError for a condition that Python
-    cannot represent."""
+    """Return the conjunction of the conditions in a JSON list; a conjunction of nothing, which is true, for an empty list. The
+    caller must apply it exactly, so no condition may be dropped. Raises ValueError for a condition that Python cannot
+    represent."""
     parts = [parse_predicate(value) for value in json.loads(text)]
     if None in parts:
         raise ValueError(f"The conditions {text} hold a constant that Python does not have.")
@@ -72,7 +73,7 @@ def _expression(value: dict[str, Any]) -> tree.Expression:
             return tree.StringMatch(_STRING_MATCHES[name], operand, pattern)
         case "IN", (operand, *options):
             constants = tuple(option for option in options if isinstance(option, tree.Literal))
-            if len(constants) == len(options):  # with a column among the options it is an unknown predicate
+            if len(constants) == len(options):  # tree.In has no columns as options, so such a predicate counts as unknown
                 return tree.In(operand, constants)
     raise ValueError(f"The pruning rule handed over a predicate that the source does not know: {value!r}.")
 

@@ -42,11 +42,13 @@ _unavailable: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 class RoadStatus:
     """The use of one road in a session.
 
-    road: a name that `spark.pydelta.disable` takes; or `metadata-column`, loads of tables with their hidden column `_metadata`,
-    or `driver-writes`, batch writes that the driver's own Python planned. used: scans or queries that took the road. For
-    `pruning` scans that the rule pruned, for `driver-planning` calls that the driver's own Python ran instead of a worker.
-    skipped: scans or queries that might have taken it and did not. last_reason: why the last of them did not. last_error: the
-    last reason that was an error.
+    road: a way to read the rows of a query, or another part of pydelta, by its name in `spark.pydelta.disable`. Two names cannot
+    be disabled: `metadata-column`, loads of tables with their hidden column `_metadata`, and `driver-writes`, batch writes that
+    the driver's own Python planned.
+    used: how many scans or queries took the road; for `pruning`, how many scans the rule pruned; for `driver-planning`, how many
+    calls the driver's own Python ran instead of a worker.
+    skipped: how many scans or queries might have taken the road and did not. last_reason: why the last of them did not.
+    last_error: the last such reason that was an error.
     """
 
     road: str
@@ -58,7 +60,8 @@ class RoadStatus:
 
 @dataclass(frozen=True, slots=True)
 class ScanStatus:
-    """How one scan was read. files: those that it read of all; None if no file was read."""
+    """How one scan was read. road: the way in which pydelta read its rows, a name in options/roads.py. why: why it took this
+    road. files: how many of the table's files it read, as text; None if no file was read."""
 
     path: str
     road: str
@@ -126,13 +129,13 @@ def install(spark: SparkSession, *formats: str) -> bool:
 
 
 def installed_rule(spark: SparkSession) -> Any | None:
-    """Return the rule's Java object, for the catalogs: they know its Java class."""
+    """Return the rule's Java object; None if the rule is not installed. Callers call methods of its Java class, PruneScans."""
     return SparkInternals(spark).pruning_rule()
 
 
 def rows_needed_by(spark: SparkSession, frame: DataFrame, option: str, value: str) -> NeededRows:
-    """Return which rows the frame needs of the scan that has this read option with this value; any row if the rule is not
-    installed or disabled."""
+    """Return which rows of one scan can influence the rows of the frame. option, value: a read option that only this scan has.
+    The result says that any row may be needed if the rule is not installed, or is disabled."""
     internals = SparkInternals(spark)
     rule = internals.pruning_rule()
     if rule is None:
@@ -184,7 +187,7 @@ def compared_columns(spark: SparkSession) -> dict[str, dict[tuple[str, ...], int
 
 
 def metadata_schema() -> str:
-    """Return a schema with only the column `_metadata`, in JSON."""
+    """Return a schema with only the column `_metadata`, in JSON. `install` passes it to the rule."""
     from delta_py.scan.planning import metadata_scan_column
     from delta_py.types.schema import StructType  # a session without the rule does not need these
     from spark_plugin.schema_conversion import to_spark_schema

@@ -68,8 +68,10 @@ class NativeWish(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogQuestion:
-    """A question that the log may answer instead of a read. is_only_question: the scan is not read, whatever the answer is: if
-    the log does not answer, the rule makes another request, for the rows."""
+    """A question that the table's log may answer, so that no rows are read.
+
+    question: what the query computes, such as the row count or the largest value of a column. is_only_question: this request is
+    for the answer only. If the log has no answer, the scan reads nothing, and the rule makes another request, for the rows."""
 
     question: Question
     is_only_question: bool
@@ -77,7 +79,9 @@ class LogQuestion:
 
 @dataclass(frozen=True, slots=True)
 class PartialRowsRequest:
-    """Partial rows that replace the rows. read_columns: the columns that are read for them, with the types in the query."""
+    """Partial rows, which the tasks return in place of the rows: each has aggregates over some rows of one task, and Spark
+    combines them into the query's result. rows: the columns that group the rows, and the aggregates. read_columns: the columns
+    that tasks read to compute them, with the types in the query."""
 
     rows: PartialRows
     read_columns: StructType
@@ -93,11 +97,13 @@ class ScanRequest:
     predicate with a constant that Python cannot represent. Rows for which one is not true may be left out; Spark filters again.
     limit: exactly this many rows are requested, or all if there are fewer; Spark does not count again. Never with a predicate.
     scan_id: names this planning of the scan; None if no rule is installed.
-    is_planned_again: the partitions go to the read function of an earlier planning of this scan, perhaps of another version.
-    wants_statistics: the session uses row counts and value counts when it plans joins.
+    is_planned_again: Spark has planned this scan before, and gives the new partitions to the reader of that planning, which may
+    have read another version of the table.
+    wants_statistics: the session uses row counts and value counts when it plans joins, so the plan must contain them.
     wants_metadata_column: one of the columns is not the table's but the metadata column.
-    native: which files Spark's own Parquet reader reads; None for no files.
-    why_not_native: why it reads no files.
+    native: whether Spark's own Parquet reader reads all files that it can, or only if that is likely quicker; None if it must
+    read no files.
+    why_not_native: why it must read no files.
     is_columnar: Spark gets the batches that Python reads as columns; otherwise Spark makes rows of the batches.
     why_not_columnar: why Spark makes rows.
     log_question: a question that the log may answer instead of a read; None if the query needs rows.
@@ -124,6 +130,7 @@ class ScanRequest:
         """Return the request that the rule wrote into the schema. Raises ValueError for a predicate of an unknown kind."""
         text = next((field.metadata[MARKER_KEY] for field in schema.fields if MARKER_KEY in (field.metadata or {})), None)
         if text is None:
+            # The rule puts no marker only into a schema without fields. Without the rule, a schema has all columns of the table.
             return cls(schema, is_pruned=not schema.fields)
         request = json.loads(text)
         limit, native, scan_id = request.get("limit"), request.get("native"), request.get("scan_id")

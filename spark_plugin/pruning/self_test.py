@@ -32,8 +32,11 @@ Query: TypeAlias = "Callable[[DataFrame], DataFrame]"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the Java code. name: as in roads.py. package: of its classes. query: a query over the table that uses the part.
-    needs: the names, next to pruning, that must be enabled for it."""
+    """A part of the Java code that a session can disable.
+
+    name: its name in options/roads.py. package: the Java package of its classes, for which LinkCheck.java reports problems.
+    query: makes of the test table a query that uses the part. needs: names of other parts that must be enabled too; pruning
+    always is."""
 
     name: str
     package: str
@@ -93,6 +96,7 @@ def switch_off_what_fails(spark: SparkSession, problems: Mapping[str, Sequence[s
     with tempfile.TemporaryDirectory(prefix="pydelta-self-test-") as directory:
         table = str(Path(directory) / "table")
         _make_table(table)
+        # A part whose classes do not fit fails without a query. Only the other parts run their queries.
         reasons = [(part, problems[part.package][0]) for part in PARTS if part.package in problems]
         if _can_read(spark, table):
             linked_parts = [part for part in PARTS if part.package not in problems]
@@ -123,7 +127,8 @@ def _can_read(spark: SparkSession, path: str) -> bool:
 
 
 def _row_failure(spark: SparkSession, path: str, part: Part) -> str | None:
-    """Return in one line why a part does not work, or None if it works."""
+    """Return in one line why a part does not work, or None if it works: its query returns the same rows with the part and with
+    all parts disabled."""
     try:
         expected = _rows(spark, path, part.query, enabled=())
         rows = _rows(spark, path, part.query, enabled=(PRUNING, part.name, *part.needs))

@@ -14,7 +14,8 @@ QUESTION_KEY = "pydelta.question"
 
 @dataclass(frozen=True, slots=True)
 class StreamQuestion:
-    """A call in the place of a start offset. call: the name of the function that answers it. arguments: as texts."""
+    """A call that came in the place of a start offset. call: the name of the method of DeltaStreamReader that answers the call.
+    arguments: the method's arguments, as texts."""
 
     call: str
     arguments: tuple[str, ...]

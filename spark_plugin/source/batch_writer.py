@@ -16,7 +16,8 @@ from delta_py.storage import publication
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """A write that commits through commit_here. Spark calls `commit` in a worker; the driver's own Python calls commit_here."""
+    """A write whose subclass commits in `commit_here`. Spark calls `commit` in a worker, which must wait for the publication of
+    the commit. The driver's own Python calls `commit_here` and does not wait, because it lives on."""
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         self.commit_here(messages)
@@ -24,4 +25,5 @@ class BatchWriter(DataSourceArrowWriter):
 
     @abstractmethod
     def commit_here(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Commit in this process. After a ledger has ratified the commit, a thread of this process may publish it later."""
+        """Commit in this process. If a commit coordinator ratifies the commit, a thread of this process may publish it (write its
+        file into the log) after this method returns."""

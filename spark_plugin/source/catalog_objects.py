@@ -42,7 +42,7 @@ def drop_table(url: str, options: StorageOptions) -> None:
 
 
 def rename_table(url: str, options: StorageOptions, new_name: str) -> None:
-    """new_name: in the same schema."""
+    """Rename a table within its schema. new_name: one name, without catalog and schema."""
     catalog_access(url, options)[0].rename(new_name)
 
 

@@ -30,7 +30,8 @@ _CLONE = "clone"
 
 @dataclass(frozen=True, slots=True)
 class CommandTarget:
-    """The table of a command. rules: what its catalog demands if the command creates it."""
+    """The table that a command acts on. rules: the properties that the table's catalog requires or suggests if the command
+    creates the table; NO_RULES if no catalog manages it."""
 
     store: ObjectStore
     rules: NewTableRules = NO_RULES
@@ -38,7 +39,8 @@ class CommandTarget:
 
 @dataclass(frozen=True, slots=True)
 class CatalogObject:
-    """A table or a schema in Unity Catalog, which is not opened. url: its name."""
+    """What a command of CATALOG_COMMANDS acts on: a table or a schema in Unity Catalog. Only requests to the catalog are needed,
+    so no table is opened. url: the name, such as `uc://main.sales`. options: access to the catalog."""
 
     url: str
     options: StorageOptions
@@ -47,8 +49,9 @@ class CatalogObject:
 def open_target(path: str, options: StorageOptions, command: str) -> CommandTarget | CatalogObject:
     """Return what a command acts on. The table need not exist for a command that creates one.
 
-    path: also the name of a table or schema in Unity Catalog. If the command creates a table there, the catalog chooses its
-    directory and has rules for its properties. Raises as open_store and open_or_stage.
+    path: a directory, or the name of a table or schema in Unity Catalog. If the command creates a table there, the catalog
+    chooses its directory and has rules for its properties; open_or_stage asks the catalog for both. Raises as open_store and
+    open_or_stage.
     """
     if command in CATALOG_COMMANDS:
         return CatalogObject(path, options)
@@ -66,7 +69,9 @@ def target_of_write(options: Mapping[str, str]) -> CommandTarget | CatalogObject
 
 
 def carry_out(target: CommandTarget | CatalogObject, name: str, arguments: Mapping[str, Any]) -> Any:
-    """Run a command on a table. Raises InvalidOptionError for a name that is no command."""
+    """Run a command and return its result: for most commands the table's new version. name: a key of COMMANDS, or of
+    CATALOG_COMMANDS for a CatalogObject. arguments: the keyword arguments of its function. Raises InvalidOptionError for a name
+    that is no command."""
     if isinstance(target, CatalogObject):
         return CATALOG_COMMANDS[name](target.url, target.options, **arguments)
     command = COMMANDS.get(name)
@@ -87,8 +92,10 @@ def _with_catalog_properties(rules: NewTableRules, name: str, arguments: Mapping
 
 
 class CommandWriter(BatchWriter):
-    """Runs a command in the place of a write's commit. The write has no rows. text: JSON of the command's name and arguments.
-    confs: the session's settings, which may have defaults for the properties of new tables."""
+    """Runs a command when Spark commits a write without rows. Spark commits once, so the command runs once.
+
+    text: JSON with `name`, a command, and `arguments`, an object of its keyword arguments. confs: the session's settings, which
+    may have defaults for the properties of new tables."""
 
     def __init__(self, target: CommandTarget | CatalogObject, text: str, confs: Mapping[str, str]) -> None:
         self._target, self._command = target, json.loads(text)
@@ -120,15 +127,17 @@ def _build_table(
     join: bool,
     defaults: Mapping[str, str] | None = None,
 ) -> int:
-    """Create or replace a table; returns its version. mode: create, createIfNotExists, ... join: as in build_table of delta_py.
-    schema: a StructType in JSON.
-    defaults: properties that the table gets if `properties` does not name them."""
+    """Create or replace a table; returns its version.
+
+    mode: create, createIfNotExists, replace or createOrReplace. schema: a StructType in JSON; without fields the table gets its
+    columns later. join: with mode create, accept an existing table that has the same definition. defaults: properties that the
+    table gets if `properties` does not name them."""
     from delta_py.definition.create import define_table
     from delta_py.definition.replace import build_table, has_table
     from delta_py.types.schema import parse_schema
 
     if mode == "createIfNotExists" and has_table(store):
-        defaults = None  # they are for new tables, and may not fit this one
+        defaults = None  # defaults are for new tables, and may not fit the existing one
 
     definition = define_table(
         parse_schema(schema),

@@ -19,7 +19,8 @@ def has_shapes(spark_type: pa.DataType) -> bool:
 
 
 def with_srids(array: pa.Array, spark_type: pa.DataType) -> pa.Array:
-    """Return the array with each shape, at any depth, as a struct of SRID and WKB. spark_type: the type in Spark's form."""
+    """Return the array with each shape (a geometry or geography), at any depth, as a struct of SRID and WKB. spark_type: the type
+    of the result, in which Spark stores the SRID of each shape column."""
     if not has_shapes(spark_type):
         return array
     if is_shape(spark_type):
@@ -28,7 +29,7 @@ def with_srids(array: pa.Array, spark_type: pa.DataType) -> pa.Array:
         children = [with_srids(array.field(i), spark_type.field(i).type) for i in range(spark_type.num_fields)]
         fields = [pa.field(f.name, child.type, nullable=f.nullable) for f, child in zip(array.type, children, strict=True)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)
-    list_offsets, values = list_parts(array)  # of a list or a map
+    list_offsets, values = list_parts(array)  # only a list or a map is left here
     offsets = pa.array(np.asarray(list_offsets), pa.int32())
     mask = array.is_null() if array.null_count else None
     if pa.types.is_map(spark_type):

@@ -88,9 +88,11 @@ _FIELDS_FOR_JAVA = ("path", "size", "modification_time", "deletion_vector", PART
 
 @dataclass(frozen=True, slots=True)
 class NativeFiles:
-    """The files of a scan that Spark's own Parquet reader may read. facts: how it reads them, as messages.json describes
-    `parquet` in the plan. partitions: the scan's partition columns, in order. timezone: of partition values that are timestamps
-    without an offset."""
+    """Tells which files of a scan Spark's own Parquet reader may read, and describes them for it.
+
+    facts: how it reads all of them, as messages.json describes `parquet` in the plan. partitions: the scan's partition columns,
+    in order; their values are in no file, so the description of each file contains them. timezone: the time zone of partition
+    values that are timestamps without an offset."""
 
     facts: Mapping[str, Any]
     partitions: tuple[ScanColumn, ...]
@@ -102,7 +104,9 @@ class NativeFiles:
         return files.filter(are_simple), files.filter(pc.invert(are_simple)), _share_of_bytes(files, are_simple)
 
     def stream_of(self, files: pa.Table) -> bytes:
-        """Return the files of a task as an Arrow stream. files: simple ones."""
+        """Return a task's files as an Arrow stream with one row per file: the fields of _FIELDS_FOR_JAVA, a typed value for each
+        partition column, and the untyped partition values, from which Python reads if Spark's reader gives up. files: only simple
+        files."""
         values = [self._partition_values(column, files) for column in self.partitions]
         value_names = [f"value {position}" for position in range(len(values))]
         columns = [*(files[name] for name in _FIELDS_FOR_JAVA), *values, files["partition_values"]]
@@ -153,6 +157,7 @@ def native_files(scan: Scan, wish: NativeWish) -> tuple[NativeFiles | None, str]
 
 def _why_not_as_spark(state: ScanState) -> str | None:
     """Return why Spark's reader would not read the columns as Python does, or None if it would."""
+    # Only Python applies the predicate exactly, checks values before they are written again, and finds columns by field ids.
     if state.drop_rows:
         return "the scan itself leaves out rows"
     if state.to_write:

@@ -15,8 +15,10 @@ from spark_plugin.spark_versions import to_arrow_schema
 
 
 class PartialReader(DataSourceReader):
-    """A reader whose tasks aggregate the rows that they read. rows: the reader of the columns to aggregate. partial_rows: which
-    aggregates. schema: of the partial rows."""
+    """A reader whose tasks aggregate the rows that they read. Spark combines the resulting partial rows into the query's result.
+
+    rows: the reader of the columns to aggregate. partial_rows: which columns group the rows, and which aggregates each partial
+    row has. schema: the columns of the partial rows."""
 
     def __init__(self, rows: DataSourceReader, partial_rows: PartialRows, schema: StructType) -> None:
         self._rows, self._partial_rows = rows, partial_rows

@@ -47,7 +47,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PinnedTable:
-    """A table at one version. schema: the columns on offer; all of the table's columns unless options.columns names some."""
+    """A table at one version.
+
+    snapshot: this version; with the option followLatest, the version from which Spark took the columns, while each read
+    takes the newest version. schema: the columns that Spark sees in the DataFrame: all that a query can request (`everything`),
+    unless options.columns names some."""
 
     options: ReadOptions
     snapshot: Snapshot
@@ -159,8 +163,9 @@ class PinnedTable:
 
 @dataclass(frozen=True, slots=True)
 class PinnedChanges:
-    """A change feed with a fixed end. table_id: from the table's metadata. everything: all columns that a query can request.
-    schema: the columns on offer; fewer if options.columns names some."""
+    """A change feed with a fixed end. table_id: from the table's metadata; `plan` compares it to notice that another table has
+    replaced this one. range: the bounds of the feed, versions or times. everything: all columns that a query can request.
+    schema: the columns that Spark sees in the DataFrame; fewer than `everything` if options.columns names some."""
 
     options: ReadOptions
     table_id: str
@@ -207,7 +212,8 @@ class PinnedChanges:
 
 @dataclass(frozen=True, slots=True)
 class PinnedView:
-    """A table's history, or its detail at one version. The table exists; planning looks up the rows."""
+    """A table's history, or its detail at one version, as a DataFrame. Making it checks only that the table exists; `rows` reads
+    the rows when Spark plans the read."""
 
     options: ReadOptions
     snapshot: Snapshot
@@ -244,7 +250,8 @@ def pin(options: ReadOptions, snapshots: type[Snapshot] = Snapshot) -> Pinned:
 
 def _pin_changes(options: ReadOptions, store: ObjectStore, change_range: ChangeRange) -> PinnedChanges:
     """Fix the end of a change feed: if the options name no end, it is the newest version at the time of the call."""
-    # changes_schema raises the error about a start after the newest version, unless the options allow such a start.
+    # For a start after the newest version the end stays open, so that changes_schema raises the error about that start.
+    # If the options allow such a start, there is no error, and the end is fixed as usual.
     newest = Snapshot.load(store)
     is_open = change_range.ending_version is None and change_range.ending_timestamp_ms is None
     starts_later = change_range.starting_version is not None and change_range.starting_version > newest.version
@@ -278,6 +285,8 @@ def _columns_on_offer(options: ReadOptions, snapshot: Snapshot) -> StructType:
 
 
 def _lease(options: ReadOptions, store: ObjectStore, version: int) -> Lease | None:
+    """Return a lease on a version and all later ones, which tells VACUUM to keep their files; None if the options ask for
+    none."""
     return None if options.lease_seconds is None else Lease(store, version, options.lease_seconds)
 
 
@@ -307,7 +316,8 @@ def scan_options(options: ReadOptions) -> ScanOptions:
 
 
 def with_filter(options: ReadOptions, columns: StructType, predicate: Expression | None) -> Expression | None:
-    """Combine the option `filter` with the predicate of Spark."""
+    """Return a predicate that is true where the option `filter` and the predicate of Spark are; None if there is neither.
+    columns: those that the filter may name. Raises the errors of parse_predicate."""
     if options.filter is None:
         return predicate
     from delta_py.expressions.parse import parse_predicate  # a plain read should not pay for the import of sqlglot

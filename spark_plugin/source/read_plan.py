@@ -38,12 +38,13 @@ if TYPE_CHECKING:
 class ReadPlan:
     """How one scan is read. A road is a way in which the rows of a query are read (Road, in options/roads.py).
 
-    road: None if the rule asked a question and gets no answer: it then requests the rows.
-    why: one line.
-    scan: the files; None if nothing is read.
+    road: None if the rule requested only an answer from the log, or only partial rows, and cannot get them. The source then
+    reads nothing, and the rule makes another request, for the rows.
+    why: why this road, or why none; one line for explain().
+    scan: the files to read; None if nothing is read.
     native: the files of the scan that Spark's own Parquet reader reads; None if Python reads them all.
     small_scan: the same scan, if its rows may be few enough for the driver's own Python; None if they are not.
-    answer: the log's answer, an Arrow table; None if there is none.
+    answer: what the log says, an Arrow table that replaces the rows; None if rows are read.
     join_facts: facts about the scan that Spark uses when it plans joins; None for no facts.
     skipped: the roads that the scan might have taken, and why it does not.
     """
@@ -83,8 +84,8 @@ _DRIVER_LIMITS = {"most_bytes": read_limits.DRIVER_RESULT_BYTES, "most_ms": read
 
 
 def plan_read(pinned: PinnedTable | PinnedChanges, request: ScanRequest) -> ReadPlan:
-    """Choose the road of one scan. The first that is possible: an answer from the log, partial rows, and then the way in which
-    tasks read the rows (plan_tasks). If the driver may read the rows instead of tasks, the plan has a small_scan.
+    """Choose the road of one scan, the first that is possible: an answer from the log, partial rows, or rows that tasks read; for
+    these plan_tasks chooses the road. If the driver may read the rows instead of tasks, the plan also has a small_scan.
 
     Raises the errors of planning.
     """
@@ -94,12 +95,12 @@ def plan_read(pinned: PinnedTable | PinnedChanges, request: ScanRequest) -> Read
         if answer is not None:
             return ReadPlan(Road.LOG, why, answer=answer)
         skipped[Road.LOG] = why
-        if request.log_question.is_only_question:
+        if request.log_question.is_only_question:  # the rule requests the rows separately, so planning a scan would be wasted
             return ReadPlan(None, why, skipped=skipped)
     if request.partial is not None:
         return _plan_partial_rows(pinned, request, request.partial)
     requested = from_spark_schema(request.columns)
-    predicate = request.predicate if pinned.options.pruning else None
+    predicate = request.predicate if pinned.options.pruning else None  # Spark filters the rows again in any case
     scan = pinned.plan(requested, predicate, request.limit, count_rows=request.wants_statistics)
     check_requested(scan.output_schema, requested)
     plan = plan_tasks(scan, request, why_not_native=_why_not_native(pinned, request))
@@ -113,8 +114,9 @@ def plan_read(pinned: PinnedTable | PinnedChanges, request: ScanRequest) -> Read
 
 
 def plan_tasks(scan: Scan, request: ScanRequest, *, why_not_native: str | None) -> ReadPlan:
-    """Decide how the tasks of a scan, or of a stream's batch, read. why_not_native: why Spark's own Parquet reader cannot be
-    used; None if the files decide."""
+    """Decide how the tasks of a scan, or of a stream's batch, read: with Spark's own Parquet reader, or with Python, which
+    returns columns or rows to Spark. why_not_native: why Spark's own Parquet reader cannot be used, whatever the files are; None
+    if that depends on the files."""
     native, why = None, why_not_native or request.why_not_native
     if why_not_native is None and request.native is not None:
         from spark_plugin.source.native_files import native_files  # few sessions need it

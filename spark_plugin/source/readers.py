@@ -42,12 +42,15 @@ class DeltaReader(PromptTask, DataSourceReader):
     """A planned scan. It defines no pushFilters: Spark would pass the filters of one query and use the result for other queries.
     Instead filters come with the schema (spark_plugin/pruning).
 
-    message: the plan for the optimizer rule in the JVM; the first partition carries it. is_replanned: whether Spark has planned
-    this scan before. Spark then gives the new partitions to the reader of the first planning, which may have read another version
-    of the table. So each partition carries its own ScanState. lease: keeps VACUUM from deleting the files while they are read. It
-    is written when Spark requests the partitions, renewed by the tasks, and expires by itself; None for a read without a lease.
-    native: the files that Spark's own Parquet reader may read; None for no files. small_scan: the same scan for the driver's own
-    Python, which reads it if its rows are few; None if they may be many, and in tasks."""
+    message: what the optimizer rule in the JVM learns about the planned scan (partition_messages.py); the first partition carries
+    it.
+    is_replanned: whether Spark has planned this scan before. Spark then gives the new partitions to the reader of the first
+    planning, which may have read another version of the table. So each partition carries its own ScanState.
+    lease: keeps VACUUM from deleting the files while they are read. It is written when Spark requests the partitions, renewed by
+    the tasks, and expires by itself; None for a read without a lease.
+    native: tells which files Spark's own Parquet reader may read; None if Python reads all files.
+    small_scan: the same scan for the driver's own Python, which reads it if its rows are few; None if they may be many, and in
+    tasks."""
 
     def __init__(
         self,
@@ -74,6 +77,8 @@ class DeltaReader(PromptTask, DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         assert self._scan is not None and self._settings is not None, "planned on the driver only"
+        # Written before Spark starts a task, so that no VACUUM deletes the files in between. A user who may only read cannot
+        # write it.
         if self._lease is not None and not self._lease.put():
             self._lease = None  # it could not be written, so tasks have nothing to renew
         partitions = partitions_of(self._scan, self._settings, self._message, self._native)
@@ -84,15 +89,18 @@ class DeltaReader(PromptTask, DataSourceReader):
         return [*partitions]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one task, in Spark's Arrow types. This runs in the task."""
         assert isinstance(partition, DeltaPartition)
         with self._renewed_lease():
             for batch in read_files(partition.state or self._state, partition.scan_files()):
                 yield relabelled(batch, self._schema)
 
     def _renewed_lease(self) -> AbstractContextManager[Any]:
+        """Renew the lease inside the block, so that it does not expire before the task ends; do nothing for a read without a
+        lease."""
         if self._lease is None:
             return nullcontext()
-        from delta_py.checkpoint.leases import HeldLease  # few reads have one
+        from delta_py.checkpoint.leases import HeldLease  # few reads have a lease
 
         return HeldLease(self._lease, is_shared=True)
 

@@ -38,8 +38,9 @@ So it decodes at most one batch too many."""
 
 @dataclass(frozen=True, slots=True)
 class SmallScan:
-    """A scan that the planning process tries to read itself. columns: with the names that the query uses. limit: of rows; None
-    for all."""
+    """A scan that the planning process tries to read itself, because a Spark job takes longer than reading few rows.
+
+    columns: the columns of the query, with its names and types. limit: this many rows are enough; None for all rows."""
 
     scan: Scan
     columns: StructType

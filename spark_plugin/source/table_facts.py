@@ -22,8 +22,9 @@ FACTS_KEY = "pydelta.facts"
 
 
 def with_table_facts(schema: StructType, pinned: PinnedTable, *, of_writes: bool) -> StructType:
-    """Return the schema with the facts in its first field. of_writes: add the fact `needs_save`, which takes longer to compute:
-    a client of Spark Connect must then run an INSERT as a save, which computes what a plain INSERT would lack.
+    """Return the schema with the facts in its first field. of_writes: add the fact `needs_save`, which takes longer to compute.
+    If it is true, a client of Spark Connect must run an INSERT as a save, because only a save computes generated columns and the
+    like.
     """
     if not schema.fields:
         return schema
@@ -36,8 +37,8 @@ def with_table_facts(schema: StructType, pinned: PinnedTable, *, of_writes: bool
 
 
 def _facts(pinned: PinnedTable) -> dict[str, Any]:
-    """Return the facts that every table has. path: of the table, without a version in it. travels: the read names a version or
-    a timestamp (time travel)."""
+    """Return the facts that every table has, under the names that TableFacts.java reads: `path` is the table's path without a
+    version such as `@v12`, and `travels` is true if the read names a version or a timestamp (time travel)."""
     snapshot, options = pinned.snapshot, pinned.options
     metadata, protocol = snapshot.metadata, snapshot.protocol
     clustered = "clustering" in snapshot.config.features

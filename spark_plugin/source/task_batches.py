@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 
 class DeltaPartition(MessagePartition):
-    """The files of one task. state: how to read them; None if the reader's own state, which is the same for all tasks, says it.
-    message: for the optimizer rule (partition_messages.py)."""
+    """The files of one task. state: how the task reads them; None if it reads them as the ScanState of its reader says, which all
+    tasks of the reader share. message: what the optimizer rule learns about the whole scan (partition_messages.py); None for all
+    tasks except the first."""
 
     def __init__(self, files: FileGroup, message: Mapping[str, str | bytes] | None = None) -> None:
         super().__init__(message)
@@ -73,8 +74,9 @@ def rest_of(pickled: bytes, first: int, start: int, rows: int) -> NativePartitio
 def partitions_of(
     scan: Scan, settings: SessionSettings, message: Mapping[str, str | bytes], native: NativeFiles | None = None
 ) -> list[DeltaPartition]:
-    """Return the tasks of a scan; empty if there is no file. message: for the rule, in the first task. native: which files are
-    packed separately, for Spark's own Parquet reader; None if Python reads all files."""
+    """Return the tasks of a scan; empty if there is no file. message: what the optimizer rule learns about the scan; the first
+    task carries it. native: tells which files Spark's own Parquet reader may read, and gives it their list; these files get their
+    own tasks. None if Python reads all files."""
     task_count = settings.target_partitions if native is None else settings.native_partitions
     files = scan.cut_files(settings.max_partition_bytes, settings.open_cost_bytes, task_count)
     if native is None:
@@ -92,7 +94,8 @@ def partitions_of(
 
 
 def _packed(files: pa.Table, settings: SessionSettings, task_count: float) -> list[pa.Table]:
-    """Return the files of each task."""
+    """Divide files among tasks of similar size. Returns the files of each task. task_count: how many tasks the scan
+    should have; a float, because it is a share of another number."""
     from delta_py.scan.packing import pack_files  # tasks import this module too, and need no packing
 
     return pack_files(files, settings.max_partition_bytes, settings.open_cost_bytes, max(1, round(task_count)))
@@ -102,7 +105,8 @@ def _packed(files: pa.Table, settings: SessionSettings, task_count: float) -> li
 
 
 class _Relabel:
-    """Puts a batch under another schema of the same layout, through the Arrow C data interface: nothing is copied."""
+    """A batch that pa.record_batch imports under another schema of the same layout. It goes through the Arrow C data interface,
+    which passes the schema and the buffers separately, so nothing is copied."""
 
     def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
         self._batch, self._schema = batch, schema
@@ -124,7 +128,8 @@ def relabelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def check_layout(ours: pa.Schema, target_schema: pa.Schema) -> None:
-    """Check the input of relabelled: a batch under a schema of another layout would be read as garbage."""
+    """Check once, before the read, that `relabelled` can put batches with the schema `ours` under `target_schema`. It does not
+    check each batch, and would read a batch of another layout as garbage."""
     assert _same_layout(pa.struct(list(ours)), pa.struct(list(target_schema))), f"{ours} has not the layout of {target_schema}"
 
 

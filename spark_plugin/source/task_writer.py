@@ -36,7 +36,10 @@ class TaskFiles(WriterCommitMessage):
 
 
 class DeltaWriter(PromptTask, BatchWriter):
-    """One save. plan: None if there is nothing to do: mode `ignore` found a table, or the table already has this write."""
+    """One save of a DataFrame. Spark pickles it into the tasks, which write files, and into the process that commits.
+
+    plan: what to write and commit; None if there is nothing to do: the mode is `ignore` and the table exists, or the table
+    already has this write (the options txnAppId and txnVersion)."""
 
     def __init__(self, options: WriteOptions, plan: WritePlan | None) -> None:
         self._job = PickledValue.of((options.mode, plan))
@@ -44,7 +47,8 @@ class DeltaWriter(PromptTask, BatchWriter):
 
     @classmethod
     def open(cls, options: WriteOptions, schema: StructType) -> Self:
-        """schema: of the DataFrame. Raises, before any task runs, the errors that make the write impossible."""
+        """Plan the save. schema: the columns of the DataFrame. Raises, before any task runs, the errors that make the write
+        impossible."""
         from delta_py.definition.catalog_entry import enter_in_catalog
         from delta_py.row_changes.write import plan_write
         from delta_py.row_changes.write_plans import NothingToDo
@@ -52,7 +56,7 @@ class DeltaWriter(PromptTask, BatchWriter):
         store, request = options.open_target()
         plan = plan_write(store, schema, request)
         if isinstance(plan, NothingToDo):
-            enter_in_catalog(store)
+            enter_in_catalog(store)  # as after a commit: the table may exist without an entry in its catalog
         return cls(options, None if isinstance(plan, NothingToDo) else plan)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:

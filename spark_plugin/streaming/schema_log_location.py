@@ -23,9 +23,9 @@ _QUERY_ID, _SOURCES = "metadata", "sources"
 
 
 def look_up(tracking: SchemaTracking, snapshot: Snapshot) -> TrackedSchema | None:
-    """Return the schema with which the stream continues; None for a new stream. If further changes of the schema
-    follow directly, without rows between them, the log gets them as one, so that they stop the stream only once. Raises the
-    errors of SchemaLog.check_owner."""
+    """Return the schema with which the stream continues, the newest of its log; None for a new stream, whose log is empty. If
+    further changes of the schema follow directly, without rows between them, the log gets them as one, so that they stop the
+    stream only once. Raises the errors of SchemaLog.check_owner."""
     log = _open_log(tracking, snapshot)
     log.check_owner(snapshot.metadata.id, None)
     return merge_bare_changes(log, snapshot.store).newest

@@ -57,9 +57,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PinnedStream:
-    """A stream with fixed columns. snapshot: the version that defines the columns; its list of files is not used. tracked: the
-    schema from the stream's log of schemas, which replaces that of the snapshot; None if the stream has no such log, or a new
-    one."""
+    """A stream whose columns were fixed when it was loaded.
+
+    snapshot: the version that defines the columns; its list of files is not used. tracked: the schema that the stream has
+    reached, from its log of schemas (the option schemaTrackingLocation); it replaces the schema of the snapshot. None if the
+    stream has no such log, or if the log is new."""
 
     options: StreamReadOptions
     snapshot: Snapshot
@@ -129,7 +131,8 @@ def make_stream_reader(pinned: PinnedStream, schema: StructType) -> DeltaStreamR
 
 
 class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The driver's side of a stream. Spark pickles it without its source and its lease into the tasks, which call only `read`."""
+    """The reader of one stream. On the driver it returns offsets and the tasks of each batch. Spark pickles it, without its
+    source and its lease, into these tasks, which call only `read`."""
 
     def __init__(self, pinned: PinnedStream, schema: StructType) -> None:
         requested = from_spark_schema(schema)
@@ -192,7 +195,7 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         if self._place is None:
             return None
         lag = self._driver.lag(self._place)
-        # After the initial state of a version the stream continues with the next version.
+        # After the initial state of a version the stream continues with the next version, so is_initial (a bool) adds 1.
         end = StreamOffset(self._place.table_id, self._place.version + lag.versions + self._place.is_initial)
         outstanding = {"numFilesOutstanding": lag.files, "numBytesOutstanding": lag.bytes, "numVersionsOutstanding": lag.versions}
         return {**end.to_json(), **outstanding, "outstandingIsAtLeast": lag.at_least}
@@ -292,6 +295,7 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
 
     @property
     def _driver(self) -> StreamSource:
+        """The source of the stream, which exists only on the driver."""
         assert self._source is not None, "tasks only read"
         return self._source
 

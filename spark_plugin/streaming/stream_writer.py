@@ -47,7 +47,8 @@ class BatchFiles(WriterCommitMessage):
 
 
 class DeltaStreamWriter(PromptTask, DataSourceStreamArrowWriter):
-    """The writer of one batch. plan: None in the process that commits."""
+    """The writer of one batch of a stream. plan: what the batch writes and commits; None in the process that commits, which gets
+    the plan with the tasks' messages."""
 
     def __init__(self, options: WriteOptions, plan: WritePlan | None) -> None:
         self._options = PickledValue.of(options)
@@ -81,7 +82,7 @@ class DeltaStreamWriter(PromptTask, DataSourceStreamArrowWriter):
         from delta_py.definition.request import StreamBatch
         from delta_py.row_changes.write import commit_write
 
-        files = _files(messages)
+        files = _files(messages)  # all have the same plan and query id, so the first stands for all
         assert files, "Spark runs a task even for a batch without rows"
         mode = "Complete" if self._options.open().mode == "overwrite" else "Append"
         plan, batch = files[0].plan.open(), StreamBatch(files[0].query_id, batchId, mode)

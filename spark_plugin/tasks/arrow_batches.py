@@ -38,7 +38,7 @@ _ROWS_WITH_TEXTS = 2048  # the most rows of a batch with texts
 
 
 def _leaf_types(kind: DataType) -> Iterator[DataType]:
-    """Return the types of all columns; structs are replaced by their fields."""
+    """Yield the types of all columns; a struct is replaced by the types of its fields, at any depth."""
     if isinstance(kind, StructType):
         for field in kind.fields:
             yield from _leaf_types(field.dataType)

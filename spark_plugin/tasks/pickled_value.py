@@ -11,7 +11,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PickledValue(Generic[T]):
-    """A pickled value. A process that does not unpickle it does not import the modules that it needs."""
+    """A value that stays pickled until `open` is called. So a process that only passes the value on does not import the modules
+    that its classes need."""
 
     pickled: bytes
 

@@ -51,6 +51,7 @@ def at_table(spark: Any, step: Callable[[], T], *, once: bool = False) -> T:
     """
     if adapter_of(spark).is_driver:
         return step()
+    # Spark Connect: a job with one item runs the step in one task. The item itself has no meaning.
     (outcome,) = each_in_task(spark, [None], lambda _: _outcome(step, once))
     if isinstance(outcome, Failure):
         raise outcome.error
@@ -102,7 +103,8 @@ def _outcome(step: Callable[[], T], once: bool) -> T | Failure:
 
 
 def _check_first_run() -> None:
-    """Raise CommitOutcomeUnknownError if Spark repeats the task."""
+    """Raise CommitOutcomeUnknownError if Spark repeats the task: its first run may have committed before its executor was
+    lost."""
     context = TaskContext.get()
     if context is not None and context.attemptNumber() > 0:
         raise CommitOutcomeUnknownError(

@@ -99,7 +99,8 @@ def from_text(text: str) -> Any:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Failure:
-    """The error of a failed step of an operation."""
+    """The answer of a task whose step failed: the error, which the client raises. A task returns it and does not raise it,
+    because Spark would repeat the task."""
 
     error: Exception
 
@@ -218,7 +219,7 @@ def _object(content: list[Any]) -> Any:
     """Return an object of a dataclass. content: the name of the class, and its fields by name."""
     name, fields = content
     cls = _listed_class(name)
-    # A variable, because inside of `if is_dataclass(cls)` mypy would take cls for an instance, which cannot be called.
+    # The result needs a variable: inside of `if is_dataclass(cls)` mypy would take cls for an instance, which cannot be called.
     has_fields = dataclasses.is_dataclass(cls)
     if not has_fields:
         raise TypeError(f"{name} has no fields")
