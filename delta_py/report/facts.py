@@ -202,7 +202,8 @@ class Partition:
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
     """largest: by bytes. profile: sizes from the largest to the smallest partition, at most 60: each the mean of a group of
-    equal numbers of partitions. skew: the size of the largest partition divided by the median size; None without partitions, or
+    about equal numbers of
+    partitions. skew: the size of the largest partition divided by the median size; None without partitions, or
     if the median is 0 bytes. small_count: partitions of several files whose total is below the target file size."""
 
     columns: tuple[str, ...]
@@ -221,8 +222,8 @@ class VectorFacts:
     """files: the number of files with a deletion vector. deleted_rows: deleted rows in these files. rows: all rows in these
     files, including deleted ones. bytes: the size of the deletion vectors. shares: (upper end, files) pairs; each counts
     the files whose share of deleted rows is above the pair before and at most this upper end.
-    beyond: files whose share is above max_share, so
-    OPTIMIZE rewrites them. files_without_share: files whose share cannot be computed, because the log does not have their row
+    beyond: files whose share is above max_share, so OPTIMIZE rewrites them.
+    files_without_share: files whose share cannot be computed, because the log does not have their row
     count, or has 0."""
 
     files: int
@@ -260,11 +261,11 @@ class ColumnSkipping:
 
 @dataclass(frozen=True, slots=True)
 class FileMap:
-    """The files as rectangles over two columns. why: the reason for these two. low, high: the ends of each, as text. files: in
-    the map, with bounds of both; without: the other files. rectangles: x0, y0, x1, y1 as shares of the axes, for few files; else
-    none, and
-    density: the number of files over each cell, rows from low to high y. mean_depth: over a cell, on average; mean_area: of a
-    rectangle."""
+    """The files as rectangles over two columns, x and y: a file covers its minimum to its maximum of each. why: the reason for
+    these two columns. x_low to y_high: the ends of the axes, as text. files: the number of files in the map, which have bounds
+    of both columns. without: the number of the other files. rectangles: (x0, y0, x1, y1) as shares of the axes; empty if there
+    are too many files to draw. density: then the number of files over each cell of a grid, rows from low to high y; else empty.
+    mean_depth: the mean number of files over a cell. mean_area: the mean area of a rectangle, as a share of the map."""
 
     x: str
     y: str
