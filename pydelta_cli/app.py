@@ -68,6 +68,8 @@ class _Quick:
 
 
 class _Command(_Quick, TyperCommand):
+    """A command that suggests similar options if the user mistypes one."""
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)

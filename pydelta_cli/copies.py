@@ -69,6 +69,7 @@ def _partition_schema(ddl: str) -> StructType:
         column = _NAME_AND_TYPE.match(rest)
         if column is None:
             raise typer.BadParameter(f"{rest!r} is no NAME TYPE", param_hint="--partitioned-by")
+        # The type of a cast of NULL is the named type: so the SQL parser also parses, and checks, the name of a type.
         cast = parse_expression(f"CAST(NULL AS {column['type']})", StructType(()))
         fields.append(StructField(unquoted(column["name"]), type_of(cast, StructType(()))))
         rest = rest[column.end() :].strip()

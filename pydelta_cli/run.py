@@ -114,7 +114,8 @@ class Run:
     # ------------------------------------------------------------ answers
 
     def answer(self, form: Form, show: Callable[[], None]) -> None:
-        """form: printed as JSON. show: prints the same for people, if the answer is not JSON."""
+        """Print the result of the command. form: the result, printed as one JSON object if the run answers with JSON. show:
+        prints the same result as text for people; it is called only if the run does not answer with JSON."""
         if self.as_json:
             self.write_json(form)
         else:

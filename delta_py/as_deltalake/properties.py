@@ -125,6 +125,7 @@ class WriterProperties:
 
     def _column_options(self, columns: Sequence[str]) -> dict[str, Any]:
         """The arguments of pyarrow's ParquetWriter for columns; none if no column has properties."""
+        # pyarrow takes one list or mapping of columns per setting, so the properties are turned from columns to settings.
         default = self.default_column_properties or ColumnProperties()
         column_settings = {name: default for name in columns}
         column_settings |= {name: value for name, value in (self.column_properties or {}).items() if name in column_settings}

@@ -141,7 +141,7 @@ class AzureClient:
 
     @property
     def copies_up_to(self) -> int:
-        """-1: no object. `copy` says why."""
+        """-1, because this client copies no object of any size; the error in `copy` says why."""
         return -1
 
     def copy(self, container: str, key: str, to_container: str, to_key: str) -> None:

@@ -72,8 +72,8 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """operation, user, engine: None if the commit does not contain it. files and bytes: of its add and remove actions; None if
-    they were not read. log_bytes: of the commit's own file."""
+    """operation, user, engine: None if the commit does not name one. files_added, files_removed, bytes_added: from the commit's
+    add and remove actions; None if the commit was not read. log_bytes: the size of the commit's JSON file."""
 
     version: int
     timestamp_ms: int
@@ -202,7 +202,8 @@ class Partition:
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
     """largest: by bytes. profile: sizes from the largest to the smallest partition, at most 60: each the mean of a group of
-    equal numbers of partitions. skew: the size of the largest partition divided by the median size; None without partitions, or
+    about equal numbers of
+    partitions. skew: the size of the largest partition divided by the median size; None without partitions, or
     if the median is 0 bytes. small_count: partitions of several files whose total is below the target file size."""
 
     columns: tuple[str, ...]
@@ -218,9 +219,12 @@ class PartitionFacts:
 
 @dataclass(frozen=True, slots=True)
 class VectorFacts:
-    """files: with a deletion vector. deleted_rows: in them. rows: of these files, including deleted ones. bytes: of the
-    vectors, from their descriptors. shares: how many files have at most this share of deleted rows. beyond: files above
-    max_share, which OPTIMIZE rewrites. files_without_share: those with an unknown number of rows."""
+    """files: the number of files with a deletion vector. deleted_rows: deleted rows in these files. rows: all rows in these
+    files, including deleted ones. bytes: the size of the deletion vectors. shares: (upper end, files) pairs; each counts
+    the files whose share of deleted rows is above the pair before and at most this upper end.
+    beyond: files whose share is above max_share, so OPTIMIZE rewrites them.
+    files_without_share: files whose share cannot be computed, because the log does not have their row
+    count, or has 0."""
 
     files: int
     deleted_rows: int
@@ -238,8 +242,10 @@ class VectorFacts:
 
 @dataclass(frozen=True, slots=True)
 class ColumnSkipping:
-    """A row of DeltaTable.layout. sql_name: of the column, with backticks if it needs them. role: `clustering`, `Z-order` or
-    None."""
+    """How well queries can skip files by one column. files, with_bounds: all files, and those with a minimum and a maximum of the
+    column. point_share, range_share: the share of the files that a query for one value, or for a tenth of the values, reads; None
+    if unknown. queries: how many queries compared the column. advice: None if there is nothing to do. sql_name: the column's name
+    as in SQL, with backticks if it needs them. role: `clustering` or `Z-order` if rows were ordered by the column, else None."""
 
     column: str
     sql_name: str
@@ -255,11 +261,11 @@ class ColumnSkipping:
 
 @dataclass(frozen=True, slots=True)
 class FileMap:
-    """The files as rectangles over two columns. why: the reason for these two. low, high: the ends of each, as text. files: in
-    the map, with bounds of both; without: the other files. rectangles: x0, y0, x1, y1 as shares of the axes, for few files; else
-    none, and
-    density: the number of files over each cell, rows from low to high y. mean_depth: over a cell, on average; mean_area: of a
-    rectangle."""
+    """The files as rectangles over two columns, x and y: a file covers its minimum to its maximum of each. why: the reason for
+    these two columns. x_low to y_high: the ends of the axes, as text. files: the number of files in the map, which have bounds
+    of both columns. without: the number of the other files. rectangles: (x0, y0, x1, y1) as shares of the axes; empty if there
+    are too many files to draw. density: then the number of files over each cell of a grid, rows from low to high y; else empty.
+    mean_depth: the mean number of files over a cell. mean_area: the mean area of a rectangle, as a share of the map."""
 
     x: str
     y: str

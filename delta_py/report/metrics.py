@@ -242,6 +242,7 @@ def _log_metrics(facts: TableFacts) -> list[Metric]:
     else:
         kinds = sorted({fault.kind for fault in log.faults})
         fault_samples = [({"kind": kind}, sum(fault.kind == kind for fault in log.faults)) for kind in kinds] or [({}, 0)]
+    # None, which gives no sample, for a checksum that is missing or cannot be compared.
     checksum_agrees: Value = log if isinstance(log, Unknown) else None
     if not isinstance(log, Unknown):
         checksum_agrees = log.checksum if isinstance(log.checksum, Unknown) else _CHECKSUM_VALUES.get(log.checksum)

@@ -49,7 +49,8 @@ class Dot:
 
 def figure(label: str, draw: Callable[[int], tuple[Markup, int]], below: str, above: str | None = None) -> Markup:
     """A picture, drawn once for each width of the page; the style shows one of them. draw: width in px -> the content of the
-    picture, and its height in px. label: a sentence that describes it. below, above: texts about its axes."""
+    picture, and its height in px. label: a sentence that describes the picture, for
+    people who cannot see it. below, above: texts about the axes."""
     pictures = []
     for width, style_class in _CLASS_BY_WIDTH.items():
         content, height = draw(width)
