@@ -76,5 +76,5 @@ def _definition(facts: TableFacts) -> Markup:
     )
     properties_part: Child = tag("p", "The table has no properties.", class_="soft")
     if properties:
-        properties_part = folded(count_text(len(properties), "property").replace("propertys", "properties"), table)
+        properties_part = folded(count_text(len(properties), "property"), table)
     return joined([fact_table("Definition of the table.", rows), properties_part, source_line(identity.source)])
