@@ -208,7 +208,7 @@ def publication_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writers publish ratified commits before they continue."""
     from delta_py.storage import publication
 
-    monkeypatch.setattr(publication, "later", lambda store: store.publish())
+    monkeypatch.setattr(publication, "publish_later", lambda store: store.publish())
 
 
 @pytest.fixture

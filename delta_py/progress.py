@@ -178,7 +178,7 @@ class _Work:
         self.lock = Lock()
         self.samplers: list[Callable[[], None]] = []
         self._began = time.monotonic()
-        self._known_since = self._began  # when the first work became known: the speed is measured from then on
+        self._known_since = self._began  # `expect` and `set` move it to when work became known: from then on the speed counts
 
     def expect(self, amount: float) -> None:
         """Add work that is still to be done."""

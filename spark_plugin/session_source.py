@@ -1,4 +1,5 @@
-"""The source as one session has it: DeltaSource, with the session's nonce.
+"""The source as one session has it: DeltaSource, with the session's nonce. The source accepts private options only together with
+the nonce (options/private.py), so that users cannot set them.
 
     register_source(spark)                       # once a session; a second call does nothing
     register_second_name(spark, "delta")         # the same source under another name
@@ -105,13 +106,15 @@ def _source_of(spark: Any) -> type[DeltaSource]:
 
 @cache
 def source_with(nonce: str, catalogs: tuple[tuple[str, str], ...] = ()) -> type[DeltaSource]:
-    """Return a DeltaSource with this nonce and these catalogs. No module contains the class, so it is pickled by value. The cache
-    returns the same class each time, because pickles of two equal classes would differ."""
+    """Return a DeltaSource with this nonce. catalogs: names and values of settings, as in registered_catalogs. The same arguments
+    give the same class, because pickles of two equal classes differ."""
+    # A name that no module has: so the class is pickled by value, and a worker gets the nonce with it.
     attributes = {"nonce": nonce, "catalogs": dict(catalogs), "__qualname__": "DeltaSource.with_nonce"}
     return type(DeltaSource.__name__, (DeltaSource,), attributes)
 
 
 @cache
 def renamed_source(source: type[DeltaSource], name: str) -> type[DeltaSource]:
-    """Return the source under another name. Spark requires that the class itself returns the name."""
+    """Return the source under another name. Spark requires that the class itself returns the name. The class is pickled by value,
+    as in source_with."""
     return type(DeltaSource.__name__, (source,), {"name": classmethod(lambda _: name), "__qualname__": f"DeltaSource.{name}"})

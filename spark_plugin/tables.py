@@ -29,7 +29,7 @@ from spark_plugin.table_api.arguments import (
     as_assignments,
     as_condition,
     check_flag,
-    check_number,
+    check_integer,
     check_properties,
     check_rules,
     check_text,
@@ -230,7 +230,7 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
         """Return facts about the table that the data source makes: history or detail. limit: of rows."""
         options = {VIEW: name}
         if limit is not None:
-            check_number(limit, "limit")
+            check_integer(limit, "limit")
             options[VIEW_LIMIT] = str(limit)
         reader = self._spark.read.format(FORMAT).options(**self._table.storage)
         return reader.options(**private(self._spark, options)).load(self._table.url)
@@ -286,7 +286,7 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
         spark.sql.files.ignoreMissingFiles.
         Raises VersionNotFoundError (DELTA_CANNOT_RESTORE_TABLE_VERSION), DataFileError when files of that version are missing.
         """
-        check_number(version, "version")
+        check_integer(version, "version")
         check_flag(dryRun, "dryRun")
         if dryRun:
             return run_restore_check(self._spark, self._table, version)
@@ -356,7 +356,7 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
         """Do the same as clone, for a version."""
-        check_number(version, "version")
+        check_integer(version, "version")
         return self._clone(target, isShallow, replace, properties, version=version)
 
     def cloneAtTimestamp(

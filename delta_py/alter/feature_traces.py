@@ -165,7 +165,7 @@ def _remove_widening(store: ObjectStore) -> bool:
 def _check_no_narrow_files(snapshot: Snapshot) -> None:
     """Raises DeltaConcurrentModificationException if files with narrower types remain: OPTIMIZE leaves out a bin (files that it
     rewrites together) if other writers change its files again and again."""
-    narrow_count = NarrowFiles.of(snapshot, OptimizeRequest()).choose().bins.num_rows
+    narrow_count = NarrowFiles.of(snapshot, OptimizeRequest()).choose().files.num_rows
     if narrow_count:
         raise DeltaConcurrentModificationException(
             f"{narrow_count} files of the table at {snapshot.table_root} have narrower types than the table: other writers "

@@ -69,7 +69,7 @@ def commit_removal(transaction: Transaction, snapshot: Snapshot) -> int:
     new_config = transaction.config
     compaction, writers = _AllFiles.for_new_config(snapshot, new_config), LocalBinWriters()
     domains = (*_clustering_by_logical_names(snapshot), *_indexes_without_segments(snapshot))
-    batches = batch_bins(compaction.choose().bins, _TARGETS_OF_A_BATCH * compaction.target_bytes)
+    batches = batch_bins(compaction.choose().files, _TARGETS_OF_A_BATCH * compaction.target_bytes)
     with delete_files_on_failure(compaction.rewrite.state):  # deletes the files of all batches: they have the same write id
         written_parts = [written_part for bins in batches for written_part in compaction.write(writers, bins)]
     all_files = WrittenFiles.of_all(written_parts)

@@ -430,8 +430,10 @@ def _outdated_vectors(written: WrittenFiles, new_paths: Sequence[str], actions: 
 
     new_paths: all files that were created; those of `written` come first. actions: as they were committed.
     """
-    new_vectors = {*_vector_files(written.adds), *new_paths[len(written.new_paths) :]} & set(new_paths)
-    return new_vectors - _vector_files(actions)
+    # An add may also name a vector that existed before: that one is not deleted.
+    written_vectors = _vector_files(written.adds) & set(written.new_paths)
+    merged_vectors = set(new_paths[len(written.new_paths) :])  # attempts create only the vectors that rebases merge
+    return (written_vectors | merged_vectors) - _vector_files(actions)
 
 
 def _vector_files(actions: Iterable[Action]) -> set[str]:

@@ -342,6 +342,7 @@ def _source_domains_for_clone(
 def _with_absolute_paths(file: AddFile, root: str) -> AddFile:
     """The add action with absolute paths of the data file and its deletion vector. root: of the source."""
     vector = None if file.deletion_vector is None else _absolute_vector(file.deletion_vector, root)
+    # path_text is the spelling of the relative path in the source's log.
     return replace(file, path=_absolute_path(file.path, root), path_text=None, deletion_vector=vector)
 
 

@@ -89,8 +89,9 @@ class Resolution:
     # ------------------------------------------------------------ casts
 
     def cast(self, node: Node, target: DataType, *, explicit: bool = False) -> Node:
-        """CAST(node AS target) in the session's time zone. A constant is computed. If that fails, an implicit cast raises
-        now, and an explicit one raises when a row needs it."""
+        """CAST(node AS target) in the session's time zone. A constant is computed, unless it becomes a time that
+        Python's types cannot hold. If the computation fails, an implicit cast raises now, and an explicit one raises when a row
+        needs it."""
         source = node.data_type
         if source == target:
             return node
@@ -206,7 +207,7 @@ class Resolution:
         return Node(In(uncast_operand.expression, tuple(uncast_literals)), BOOLEAN, (uncast_operand,), uncast_operand.can_fail)
 
     def _cast_options(self, options: Sequence[Literal], target: DataType) -> list[Literal]:
-        """The options in one type. Options of the same other type are cast together, because there may be very many."""
+        """The options in one type. Options are cast in groups of the same type, because there may be very many."""
         result = [Literal(None, target) if option.value is None else option for option in options]
         for source in {option.data_type for option in result} - {target}:
             positions = [position for position, option in enumerate(result) if option.data_type == source]
@@ -214,7 +215,7 @@ class Resolution:
             if TIMESTAMP in (source, target) and not self.in_utc:
                 for position in positions:
                     cast_option = self.cast(literal_node(result[position]), target).expression
-                    if not isinstance(cast_option, Literal):
+                    if not isinstance(cast_option, Literal):  # self.cast does not compute a time that Python cannot hold
                         raise not_supported("An option of IN outside of the years 1 to 9999")
                     result[position] = cast_option
                 continue

@@ -87,14 +87,14 @@ def _compact(store: ObjectStore, settings: AutoCompact) -> int | None:
     request = OptimizeRequest(target_file_bytes=settings.max_file_bytes, min_file_bytes=settings.min_file_bytes)
     compaction = AutoCompaction.of(snapshot, request).with_min_files(settings.min_files)
     chosen = compaction.choose()
-    key, bin_count = table_key(store, snapshot.config), len(pc.unique(chosen.bins["bin"]))
+    key, bin_count = table_key(store, snapshot.config), len(pc.unique(chosen.files["bin"]))
     # The number of small files in the partition that has most of them, after this compaction. It counts as 0 if partitions are
     # compacted, although others may have a few.
     small_count = 0 if bin_count else compaction.largest_count
-    file_count = chosen.considered - chosen.bins.num_rows + bin_count
+    file_count = chosen.considered - chosen.files.num_rows + bin_count
     _small_files.put(key, small_count)
     _small_count_offsets.put(key, small_count - file_count)
-    bins = next(batch_bins(chosen.bins, _MOST_REWRITTEN_BYTES), None)
+    bins = next(batch_bins(chosen.files, _MOST_REWRITTEN_BYTES), None)
     if bins is None:
         return None
     written = compaction.write(LocalBinWriters(), bins)

@@ -121,9 +121,9 @@ def _run_batches(
     compaction: Compaction, chosen: ChosenBins, writers: BinWriters, run_at_table: AtTable, totals: Optimized
 ) -> int:
     """Write and commit the bins; returns how many were not committed because other writers had changed their files."""
-    total_bytes, skipped_bins = pc.sum(chosen.bins["size"]).as_py() or 0, 0
+    total_bytes, skipped_bins = pc.sum(chosen.files["size"]).as_py() or 0, 0
     with part(total_bytes, "bytes"):
-        for bins in batch_bins(chosen.bins, compaction.request.batch_bytes):
+        for bins in batch_bins(chosen.files, compaction.request.batch_bytes):
             batch = compaction.for_batch()
             with share(_total_bytes(bins) / max(1, total_bytes)):
                 written = batch.write(writers, bins)

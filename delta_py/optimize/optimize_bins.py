@@ -98,12 +98,12 @@ class OptimizeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChosenBins:
-    """The files to rewrite, in bins. bins: FILE_SCHEMA and the column `bin`, the number of the bin, sorted by this number.
+    """The files to rewrite, in bins. files: FILE_SCHEMA and the column `bin`, the number of the bin, sorted by this number.
     considered: the number of files that the predicate selects. clustering: the counts and sizes of existing and chosen files of a
     clustered table, by delta-spark's names; None for other tables.
     """
 
-    bins: pa.Table
+    files: pa.Table
     considered: int
     clustering: dict[str, Any] | None = None
 
@@ -384,7 +384,7 @@ def pack_into_bins(
 
 def batch_bins(chosen: pa.Table, batch_bytes: int | None) -> Iterator[list[Bin]]:
     """Read the bins, and group them into batches of about batch_bytes, at least one bin each; None: all in one batch. chosen: as
-    ChosenBins.bins."""
+    ChosenBins.files."""
     batch: list[Bin] = []
     batch_size_bytes = 0
     for files in _read_bins(chosen):
@@ -399,7 +399,7 @@ def batch_bins(chosen: pa.Table, batch_bytes: int | None) -> Iterator[list[Bin]]
 
 
 def _read_bins(chosen: pa.Table) -> Iterator[Bin]:
-    """The bins, one after another. chosen: as ChosenBins.bins."""
+    """The bins, one after another. chosen: as ChosenBins.files."""
     files = chosen.drop_columns(["bin"])
     for start, stop in equal_runs(chosen["bin"].to_numpy()):
         yield tuple(file for batch in files.slice(start, stop - start).to_batches() for file in scan_files(batch))

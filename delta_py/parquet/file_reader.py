@@ -218,18 +218,20 @@ class ScanReader:
     def _matching_runs(
         self, file: ScanFile, data: _DataFile, plan: FilePlan, selection: RowSelection, runs: Iterable[Run]
     ) -> Iterator[Run]:
-        """The runs or, if that is likely to save work, only those of their row groups in which the predicate is true for some
-        row.
+        """The runs or, if that is likely to save work, only those of their row groups in which the predicate may be true for
+        some row.
 
         For matching row groups the predicate's columns are decoded twice. So this is tried only if they are a small part
         of the decoded data, and only as long as it continues to save work.
         """
-        look_ahead, parquet = self._look_ahead, data.parquet
-        predicate_leaves = set() if self._row_filter is None else plan.leaves_of(self._row_filter.columns)
-        if self._row_filter is None or not look_ahead.is_promising(parquet.metadata, predicate_leaves, plan.leaves):
+        look_ahead, parquet, row_filter = self._look_ahead, data.parquet, self._row_filter
+        if row_filter is None:
             yield from runs
             return
-        predicate_plan = plan.restrict_to(parquet, self._row_filter.columns)
+        if not look_ahead.is_promising(parquet.metadata, plan.leaves_of(row_filter.columns), plan.leaves):
+            yield from runs
+            return
+        predicate_plan = plan.restrict_to(parquet, row_filter.columns)
         columns = FileColumns(self._state, self._columns, self._char_types, self._tracking, predicate_plan, file)
         for run in runs:
             for group in split_run(parquet.metadata, run):

@@ -67,8 +67,8 @@ def file_faults(snapshot: Snapshot, only: pa.Array | pa.ChunkedArray | None = No
     """
     files = _list_live_files(snapshot)
     files = files if only is None else files.filter(pc.is_in(files["path"], only))
-    is_few = only is not None or files.num_rows <= _FEW_FILES
-    suspects = files if is_few else files.filter(pc.invert(_is_listed(snapshot.store, files)))
+    checks_each = only is not None or files.num_rows <= _FEW_FILES  # `only` names files that a check found faulty
+    suspects = files if checks_each else files.filter(pc.invert(_is_listed(snapshot.store, files)))
     faults = _check_in_parts(suspects, partial(_find_file_faults, snapshot))
     faulty_files = pa.chunked_array([part["data_file"] for part in faults], pa.string())
     sound_files = files.filter(pc.invert(pc.is_in(files["path"], faulty_files)))

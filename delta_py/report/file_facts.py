@@ -87,8 +87,10 @@ def _histogram(sizes: np.ndarray[Any, np.dtype[np.int64]], target: int | Unknown
 
 def _optimize_debt(snapshot: Snapshot) -> OptimizeDebt:
     """The work of OPTIMIZE if it ran now, from its plan; nothing is rewritten."""
-    compaction = choose_compaction(snapshot, snapshot.clustering_domain(), OptimizeRequest()).choose()
-    return OptimizeDebt(compaction.bins.num_rows, total(compaction.bins["size"]), len(pc.unique(compaction.bins["bin"])))
+    chosen_files = choose_compaction(snapshot, snapshot.clustering_domain(), OptimizeRequest()).choose().files
+    return OptimizeDebt(
+        files=chosen_files.num_rows, bytes=total(chosen_files["size"]), bins=len(pc.unique(chosen_files["bin"]))
+    )
 
 
 # ---------------------------------------------------------------- partitions

@@ -95,11 +95,12 @@ class BatchPlanner:
 
 
 def _mixed_batch_error(start: StreamOffset, end: StreamOffset) -> InvalidOptionError:
-    """The error for a batch that reads a part of the rows of the start, by their times, and commits too."""
+    """The error for a batch of two kinds of files: those that the table had when the stream began, of which a batch reads the
+    rows of a time range (withEventTimeOrder), and files of later commits."""
     return InvalidOptionError(
-        f"The stream's checkpoint has a batch from {shown(start.to_json())} to {shown(end.to_json())}, which cannot be: rows "
-        "that were there at the start are read by their times, and nothing of a commit with them. It was changed or is damaged: "
-        "restore the checkpoint, or start a new one.",
+        f"The stream's checkpoint has a batch from {shown(start.to_json())} to {shown(end.to_json())}. pydelta "
+        "makes no such batch: with withEventTimeOrder a batch reads rows that the table had when the stream began, or later "
+        "commits, and not both. The checkpoint was changed or is damaged: restore it, or start a new one.",
         error_class="DELTA_INVALID_SOURCE_OFFSET_FORMAT",
         sql_state="XXKDS",
     )

@@ -457,9 +457,9 @@ def _drop_index(words: Words) -> DropIndex:
 
 
 def _columns(words: Words, *, may_lack_parentheses: bool = False) -> tuple[str, ...]:
-    """Parse names between parentheses, and return each as SQL text."""
-    has_parentheses = words.take("(")
-    if not has_parentheses and not may_lack_parentheses:
+    """Parse names between parentheses, which ZORDER BY may lack, and return each as SQL text."""
+    has_parentheses = words.take("(") if may_lack_parentheses else True
+    if not may_lack_parentheses:
         words.expect("(")
     columns = [_dotted(words.name())]
     while words.take(","):

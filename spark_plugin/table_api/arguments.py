@@ -27,9 +27,9 @@ def check_flag(value: Any, name: str) -> None:
         raise ValueError(f"{name} needs to be a boolean but got '{type(value)}'.")
 
 
-def check_number(value: Any, name: str, article: str = "an int") -> None:
+def check_integer(value: Any, name: str, expected: str = "an int") -> None:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{name} needs to be {article} but got '{type(value)}'.")
+        raise ValueError(f"{name} needs to be {expected} but got '{type(value)}'.")
 
 
 def check_properties(value: Any) -> None:

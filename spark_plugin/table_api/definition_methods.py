@@ -14,7 +14,7 @@ from spark_plugin.table_api.alter_methods import (
     new_columns,
     replaced_columns,
 )
-from spark_plugin.table_api.arguments import check_flag, check_number, check_properties, check_text, names_of
+from spark_plugin.table_api.arguments import check_flag, check_integer, check_properties, check_text, names_of
 from spark_plugin.table_api.table_names import refresh_name
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class DefinitionMethods:
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Raise the protocol's versions. Lower ones than the table's change nothing."""
-        check_number(readerVersion, "The readerVersion", "an integer")
-        check_number(writerVersion, "The writerVersion", "an integer")
+        check_integer(readerVersion, "The readerVersion", "an integer")
+        check_integer(writerVersion, "The writerVersion", "an integer")
         versions = {"reader_version": readerVersion, "writer_version": writerVersion}
         run_command(self._spark, self._table, "upgradeProtocol", versions)
 

@@ -12,7 +12,7 @@ from spark_plugin.maintenance.report_job import run_report
 from spark_plugin.maintenance.vacuum_job import run_restore_quarantined, run_vacuum
 from spark_plugin.options.settings import TablePath
 from spark_plugin.run_command import run_command
-from spark_plugin.table_api.arguments import check_flag, check_number, check_text, names_of
+from spark_plugin.table_api.arguments import check_flag, check_integer, check_text, names_of
 from spark_plugin.table_api.builders import DeltaOptimizeBuilder, DeltaReorgBuilder
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class MaintenanceMethods:
         check_flag(dryRun, "dryRun")
         check_flag(quarantine, "quarantine")
         for version in keepVersions:
-            check_number(version, "Each of keepVersions", "an integer")
+            check_integer(version, "Each of keepVersions", "an integer")
         for flag, name in ((lite, "lite"), (keepClones, "keepClones")):
             if flag is not None:
                 check_flag(flag, name)

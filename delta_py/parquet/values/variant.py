@@ -51,13 +51,16 @@ def _rebuild_rows(path: str, array: pa.StructArray) -> pa.Array:
 
 
 def _rebuild_piece(path: str, array: pa.StructArray) -> pa.Array:
-    """Rows with the same metadata share a code, so that each distinct dictionary of field names is parsed once."""
+    """Some rows of a shredded variant as VARIANT_ARROW. A row's code is the index of its metadata among the distinct ones, so
+    that each dictionary of field names is parsed once. path: of the column. Raises CannotRead for a damaged variant."""
+    is_present = pc.is_valid(array)
     try:
-        # If the file requires a value, Arrow has empty bytes below a null variant.
-        valid_metadata = pc.if_else(pc.is_valid(array), _child(array, "metadata"), pa.scalar(None, pa.binary()))
-        metadata = valid_metadata.dictionary_encode()
-        codes = fixed_values(pc.fill_null(metadata.indices, 0), np.int32)
-        return _make_variant(array, _fill_missing(_encode(array, pc.is_valid(array), codes, _Keys(metadata.dictionary)), array))
+        # Below a null variant the metadata may be empty bytes, which _Keys would refuse as damaged.
+        present_metadata = pc.if_else(is_present, _child(array, "metadata"), pa.scalar(None, pa.binary()))
+        metadata = present_metadata.dictionary_encode()
+        codes = fixed_values(pc.fill_null(metadata.indices, 0), np.int32)  # the code of a null variant is not read
+        values = _encode(array, is_present, codes, _Keys(metadata.dictionary))
+        return _make_variant(array, _fill_missing(values, array))
     except _Damaged as error:
         raise CannotRead(f"column {path} holds a damaged variant: {error}") from error
 

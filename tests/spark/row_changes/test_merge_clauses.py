@@ -184,7 +184,7 @@ def test_clauses_that_make_no_sense_are_refused(spark: SparkSession, name: str) 
         merge = ResolvedMerge.of(target, target.columns, source, asked.condition, clauses, evolves=evolves)
         own = {f.name: Typed(target[f.name], f.dataType) for f in target.schema.fields}
         for clause in merge.clauses:
-            row = StoreAssignment.of(spark, evolves=evolves).updated(target.schema, own.get, clause.assigned_values)
+            row = StoreAssignment.of(spark, evolves=evolves).new_row_columns(target.schema, own.get, clause.assigned_values)
             target.crossJoin(source).select(*row)
     found = getattr(raised.value, "error_class", None) or raised.value.getCondition()
     assert error_class is None or found == error_class, str(raised.value)

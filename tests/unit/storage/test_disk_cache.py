@@ -89,7 +89,7 @@ def test_non_file_at_an_entry_reads_as_none_and_is_not_followed(tmp_path: Path, 
 @pytest.mark.parametrize("name", ["../x.object", "/etc/passwd", "x", NAME + "/..", NAME.upper()])
 def test_entries_have_names_of_their_own_form_alone(tmp_path: Path, name: str) -> None:
     cache = DiskCache(tmp_path, MANY)
-    for use in (cache.read, cache.mapped, lambda name: cache.put(name, b"")):
+    for use in (cache.read, cache.read_mapped, lambda name: cache.put(name, b"")):
         with pytest.raises(AssertionError):
             use(name)
 
