@@ -140,7 +140,7 @@ def test_what_keeps_does_not_travel(table: str) -> None:
     pickled = pickled_whole(source)
     assert pickled == pickled_whole(source_of(table))
     opened = pickle.loads(pickled)
-    assert type(opened._pinned.snapshot) is Snapshot and opened._snapshots is Snapshot
+    assert type(opened._pinned.snapshot) is Snapshot and opened._snapshot_class is Snapshot
     assert type(opened.with_snapshot_cache()._pinned.snapshot) is CachedSnapshot
 
 
