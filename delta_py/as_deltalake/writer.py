@@ -19,8 +19,10 @@ from delta_py.as_deltalake.sql_dialects import spark_condition, spark_sql
 from delta_py.as_deltalake.table import DeltaTable
 from delta_py.as_deltalake.transaction import CommitProperties, PostCommitHookProperties
 from delta_py.definition.arrow_data import arrow_stream
+from delta_py.definition.catalog_entry import enter_in_catalog
 from delta_py.definition.create import define_table
 from delta_py.definition.definition_settings import definition_settings
+from delta_py.definition.replace import has_table
 from delta_py.definition.request import WriteRequest
 from delta_py.errors import InvalidOptionError, TableAlreadyExistsError
 from delta_py.object_stores.open_store import open_or_stage
@@ -31,6 +33,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
 from delta_py.table import DeltaTable as Table
 from delta_py.types.schema import StructType
+from delta_py.unity.external_tables import LOCATION_OPTION
 
 __all__ = [
     "BloomFilterProperties",
@@ -170,11 +173,19 @@ def _recorded_versions(table: DeltaTable, properties: CommitProperties | None) -
 
 
 def _existing_table(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> DeltaTable | None:
-    """The table at a path or URL; None if there is none."""
+    """The table at a path or URL; None if there is none. If the options name a location in Unity Catalog, a table that is there
+    already is entered first."""
     try:
         return DeltaTable(uri, storage_options=storage_options)
     except TableNotFoundError:
-        return None
+        options = StorageOptions.of(storage_options or {})
+        if options.get(LOCATION_OPTION) is None:
+            return None
+        store, _ = open_or_stage(uri, options)
+        if not has_table(store):
+            return None
+    enter_in_catalog(store)
+    return DeltaTable(uri, storage_options=storage_options)
 
 
 def _has_columns(table: DeltaTable | None, columns: StructType) -> bool:

@@ -89,7 +89,9 @@ def _definition_form(
     metadata: Mapping[str, Any], protocol: Mapping[str, Any], domains: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The parts of a table's definition, from the values of its actions in JSON."""
-    catalog_domains = {domain["domain"]: _configuration(domain) for domain in domains if domain["domain"] in _DOMAIN_FIELDS}
+    catalog_domains = {
+        domain["domain"]: configuration for domain in domains if (configuration := _configuration_if_known(domain)) is not None
+    }
     description = metadata.get("description")
     return {
         "columns": catalog_type(parse_json(metadata["schemaString"])),
@@ -157,6 +159,14 @@ def _domain_updates(domains: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield {"action": "set-domain-metadata", "updates": updates}
     if removed := [domain["domain"] for domain in catalog_domains if domain.get("removed")]:
         yield {"action": "remove-domain-metadata", "domains": removed}
+
+
+def _configuration_if_known(domain: Mapping[str, Any]) -> dict[str, Any] | None:
+    """As _configuration; None for a domain that the catalog does not take, or whose configuration lacks the field."""
+    try:
+        return _configuration(domain) if domain["domain"] in _DOMAIN_FIELDS else None
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _configuration(domain: Mapping[str, Any]) -> dict[str, Any]:

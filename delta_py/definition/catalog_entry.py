@@ -6,6 +6,7 @@ enter_in_catalog(store)
 from __future__ import annotations
 
 from delta_py.coordinator.catalog_updates import external_table_form
+from delta_py.errors import DeltaError
 from delta_py.object_stores.table_store import TableStore
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
@@ -20,12 +21,12 @@ def enter_in_catalog(store: ObjectStore) -> None:
 
     if not isinstance(store.external_table, NewExternalTable):
         return
-    snapshot = Snapshot.load(store)
-    definition = external_table_form(
-        store.external_table.location,
-        snapshot.metadata.to_json(),
-        snapshot.protocol.to_json(),
-        [domain.to_json() for domain in snapshot.domain_metadata().values()],
-        snapshot.timestamp_ms,
-    )
-    store.external_table.enter(definition, snapshot.version)
+    new_table = store.external_table
+    try:
+        snapshot = Snapshot.load(store)
+        domains = [domain.to_json() for domain in snapshot.domain_metadata().values()]
+    except (DeltaError, OSError) as error:
+        raise new_table.not_entered_error(error) from error
+    metadata, protocol = snapshot.metadata.to_json(), snapshot.protocol.to_json()
+    definition = external_table_form(new_table.location, metadata, protocol, domains, snapshot.timestamp_ms)
+    new_table.enter(definition, snapshot.version)

@@ -20,6 +20,7 @@ from delta_py.object_stores.catalog_store import CatalogStore
 from delta_py.object_stores.open_catalog_table import catalog_access, files_at, open_catalog_table
 from delta_py.object_stores.table_store import NO_RULES, NewTableRules, TableStore
 from delta_py.protocol.paths import STAGED_DIRECTORY
+from delta_py.storage.addresses import address_of, kind_of
 from delta_py.storage.coordinated import commit_name
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
@@ -49,6 +50,8 @@ def _external_table(url: str, options: StorageOptions) -> TableStore:
     """The store of a new external table, at the location that the options name. A table may exist there already."""
     access, file_options = catalog_access(url, options)
     location = catalog_location(str(options.get(LOCATION_OPTION)), access.name)
+    if kind_of(location) is not None:
+        address_of(location)  # refuses a URL with a secret before it is sent to the server
     access.use_external_location(location)
     return TableStore(files_at(location, access, file_options), file_options, NewExternalTable(access, location))
 

@@ -105,7 +105,12 @@ def _local_path(location: str, name: CatalogTableName) -> str:
             "Only a server on the same machine may name local files. Nothing was read or written. Store the table in an object "
             "store."
         )
-    parts = urlsplit(location)
+    try:
+        parts = urlsplit(location)
+    except ValueError as error:
+        raise CatalogAnswerError(
+            f"The location {shown(location)} of the table {name.shown} is no URL: {error}. Nothing was read or written."
+        ) from error
     path = unquote(parts.path)
     if not location.startswith("file:") or not os.path.isabs(path) or "\0" in path:
         raise CatalogAnswerError(

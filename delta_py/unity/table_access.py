@@ -130,6 +130,11 @@ class TableAccess:
             query = {"location": location, "operation": "READ_WRITE"}
             self._new_table_requests[location] = ("/delta/v1/temporary-path-credentials", query)
 
+    def forget_external_location(self, location: str) -> None:
+        """From now on, credentials for the location are requested by the table's name."""
+        with self._lock:
+            self._new_table_requests.pop(location, None)
+
     def _request_new_place(self) -> dict[str, Any]:
         """Request a place for a new table, and return the answer. The request is repeated if the outcome is unknown or the server
         is busy: a place that nobody uses does no harm."""

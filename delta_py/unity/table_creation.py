@@ -42,15 +42,15 @@ def create_in_catalog(access: TableAccess, definition: Mapping[str, Any], is_our
             if not is_unanswered:  # otherwise an earlier attempt may have created the table: keep trying to find out
                 raise
         except CatalogRefusedError as error:
-            # Only an earlier attempt, whose answer was lost, can have created our own table.
-            if is_unanswered:
+            # An earlier attempt whose answer was lost, or another writer of the same external table, may have created it.
+            if is_unanswered or error.kind == _EXISTS:
                 is_created = _is_created(access, is_ours)
                 if is_created:
                     return None
                 if error.kind == _EXISTS and is_created is False:
                     raise _already_exists_error(access) from error
             elif error.status != _THROTTLED:
-                raise (_already_exists_error(access) if error.kind == _EXISTS else error) from error
+                raise
         except (CatalogUnavailableError, CatalogAnswerError):
             is_unanswered = True
         time.sleep(_BACKOFF.wait_seconds(attempt))

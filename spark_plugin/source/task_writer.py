@@ -69,6 +69,7 @@ class DeltaWriter(PromptTask, BatchWriter):
     def commit_here(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit to the store of the plan, not to the path of the options: a relative path would name another table if the
         working directory of this process is another one."""
+        from delta_py.definition.catalog_entry import enter_in_catalog
         from delta_py.row_changes.write import commit_write
 
         mode, plan = self._job.open()
@@ -80,6 +81,7 @@ class DeltaWriter(PromptTask, BatchWriter):
             # Another writer created the table in the meantime. In mode `ignore` this is no error, and our files are deleted.
             if mode != "ignore":
                 raise
+            enter_in_catalog(plan.state.store)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Spark aborts a job if tasks failed, and also if `commit` raised or its process died.

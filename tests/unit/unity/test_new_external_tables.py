@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, as_deltalake, write_delta
+from delta_py.definition.catalog_entry import enter_in_catalog
 from delta_py.errors import (
     InvalidOptionError,
     SchemaMismatchError,
@@ -20,7 +22,7 @@ from delta_py.errors import (
 from delta_py.object_stores.new_catalog_table import open_or_stage_catalog_table
 from delta_py.storage.store_options import StorageOptions
 from delta_py.unity import table_creation
-from delta_py.unity.catalog_errors import CatalogRefusedError, CatalogUnavailableError
+from delta_py.unity.catalog_errors import CatalogAnswerError, CatalogRefusedError, CatalogUnavailableError
 from tests.support.servers.unity_catalog import Failure, UnityCatalogServer
 from tests.support.tables.catalog_tables import create_managed
 
@@ -171,7 +173,6 @@ def test_credentials_are_those_of_the_path(server: UnityCatalogServer, location:
 
 @pytest.mark.parametrize("is_shared", [False, True])
 def test_copy_in_another_process_needs_the_token(server: UnityCatalogServer, location: Path, is_shared: bool) -> None:
-    from delta_py.definition.catalog_entry import enter_in_catalog
 
     shared = {"unity.share_token": "true"} if is_shared else {}
     store, _ = open_or_stage_catalog_table(server.table_url("t"), StorageOptions.of({**options(server, location), **shared}))
@@ -183,3 +184,98 @@ def test_copy_in_another_process_needs_the_token(server: UnityCatalogServer, loc
     else:
         with pytest.raises(UnsupportedOperationError, match=r"is complete, with version 0, and has no name"):
             enter_in_catalog(copy)
+
+
+# ---------------------------------------------------------------- several creators, and copies
+
+
+def opened_to_create(server: UnityCatalogServer, location: Path, **more: str) -> Any:
+    return open_or_stage_catalog_table(server.table_url("t"), StorageOptions.of({**options(server, location), **more}))[0]
+
+
+def test_two_writers_may_enter_the_same_table(server: UnityCatalogServer, location: Path) -> None:
+    write_delta(str(location), ROWS)
+    first, second = opened_to_create(server, location), opened_to_create(server, location)
+    write_delta("", ROWS, mode="append", store=first)
+    write_delta("", ROWS, mode="append", store=second)
+    assert ids(server) == [1, 1, 1, 2, 2, 2]
+    assert server.state.tables["uc", "s", "t"].last[0] == 2
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_copy_of_an_entered_table_goes_on(server: UnityCatalogServer, location: Path, is_shared: bool) -> None:
+    store = opened_to_create(server, location, **({"unity.share_token": "true"} if is_shared else {}))
+    write_delta("", ROWS, store=store)
+    write_delta("", ROWS, mode="append", store=pickle.loads(pickle.dumps(store)))
+    assert ids(server) == [1, 1, 2, 2]
+    assert server.state.tables["uc", "s", "t"].last[0] == (1 if is_shared else 0)
+
+
+@pytest.mark.parametrize("schema_mode", [None, "overwrite"])
+def test_predicate_of_deltalake_counts_for_a_table_that_is_not_entered(
+    server: UnityCatalogServer, location: Path, schema_mode: Any
+) -> None:
+    write_delta(str(location), pa.table({"id": [1, 2, 3]}))
+    as_deltalake.write_deltalake(
+        server.table_url("t"),
+        pa.table({"id": [1]}),
+        mode="overwrite",
+        schema_mode=schema_mode,
+        predicate="id = 1",
+        storage_options=options(server, location),
+    )
+    assert ids(server) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("configuration", ["{}", "no JSON", "[]", '{"rowIdHighWaterMark": 7}'])
+def test_damaged_domain_does_not_keep_a_table_out(server: UnityCatalogServer, location: Path, configuration: str) -> None:
+    write_delta(str(location), ROWS, configuration={"delta.feature.domainMetadata": "supported"})
+    commit = location / "_delta_log" / f"{0:020}.json"
+    domain = {"domain": "delta.rowTracking", "configuration": configuration, "removed": False}
+    commit.write_text(commit.read_text() + json.dumps({"domainMetadata": domain}) + "\n")
+    for checksum in commit.parent.glob("*.crc"):
+        checksum.unlink()
+    write_delta(server.table_url("t"), ROWS, mode="append", storage_options=options(server, location))
+    assert ids(server) == [1, 1, 2, 2]
+
+
+def test_log_that_cannot_be_read_after_the_commit(
+    server: UnityCatalogServer, location: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(store: Any) -> None:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr("delta_py.definition.catalog_entry.Snapshot.load", fail)
+    with pytest.raises(CatalogUnavailableError, match=r"is complete and may not be|is complete and is not"):
+        enter_in_catalog(opened_to_create(server, location))
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("file://otherhost/x", UnsupportedOperationError, "on the host 'otherhost'"),
+        ("file://[bad/x", InvalidOptionError, "is no location"),
+        ("/lake/\udcff", InvalidOptionError, "is no location"),
+    ],
+)
+def test_text_that_is_no_location(server: UnityCatalogServer, text: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        write_delta(server.table_url("t"), ROWS, storage_options=options(server, text))
+    assert not server.state.tables
+
+
+def test_entry_at_another_location_is_an_error(
+    server: UnityCatalogServer, location: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = server.state.create
+    monkeypatch.setattr(
+        server.state, "create", lambda schema, body: create(schema, {**body, "location": f"{body['location']}-other"})
+    )
+    with pytest.raises(CatalogAnswerError, match=r"is complete, with version 0.*says that the new table is at"):
+        write_delta(server.table_url("t"), ROWS, storage_options=options(server, location))
+
+
+def test_secret_in_a_location_is_not_sent(server: UnityCatalogServer) -> None:
+    with pytest.raises((InvalidOptionError, UnsupportedOperationError)):
+        write_delta(server.table_url("t"), ROWS, storage_options=options(server, "s3://AK:sekret@bucket/t"))
+    assert not [request for request in server.requests if "temporary-path" in request]
