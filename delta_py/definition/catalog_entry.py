@@ -1,6 +1,6 @@
 """Enter a new external table into Unity Catalog, after its files are complete.
 
-enter_in_catalog(store)
+    enter_in_catalog(store)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Report: the report about a table, as facts, as a page, in a notebook.
 
-report = report_of(snapshot)
-report.write("/tmp/sales.html")
-report.facts.files.small_count
+    report = report_of(snapshot)
+    report.write("/tmp/sales.html")
+    report.facts.files.small_count
 """
 
 from __future__ import annotations

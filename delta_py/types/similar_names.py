@@ -1,7 +1,7 @@
 """The known name that was probably meant by an unknown one. All errors about unknown names get their suggestion here.
 
-did_you_mean("merge_schema", ["mergeSchema", "compression"])   # => ' Did you mean mergeSchema?'
-did_you_mean("foo", ["mergeSchema", "compression"])            # => ''
+    did_you_mean("merge_schema", ["mergeSchema", "compression"])   # => ' Did you mean mergeSchema?'
+    did_you_mean("foo", ["mergeSchema", "compression"])            # => ''
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Create a table in Unity Catalog, once, although answers may be lost.
 
-create_in_catalog(access, definition, is_ours)
+    create_in_catalog(access, definition, is_ours)
 """
 
 from __future__ import annotations

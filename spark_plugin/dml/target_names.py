@@ -1,8 +1,8 @@
 """The names that conditions and values may use for the table that a statement changes.
 
-alias_frame(frame, ("s",))                                 # s.id
-alias_frame(frame, ("spark_catalog", "shop", "sales"))     # spark_catalog.shop.sales.id, shop.sales.id and sales.id
-counts_of_qualifiers(("shop", "sales", "id"), alias, is_same)       # [2]
+    alias_frame(frame, ("s",))                                 # s.id
+    alias_frame(frame, ("spark_catalog", "shop", "sales"))     # spark_catalog.shop.sales.id, shop.sales.id and sales.id
+    counts_of_qualifiers(("shop", "sales", "id"), alias, is_same)       # [2]
 """
 
 from __future__ import annotations
