@@ -54,9 +54,8 @@ public class ReopenScans {
 
   /** A copy of the plan in which the scans of our formats are relations again, so that Spark's push-down plans them. */
   LogicalPlan in(LogicalPlan plan) {
-    taskDependent = TaskDependentRows.of(plan);
     return plan.transformDown(Trees.change(
-        node -> node instanceof DataSourceV2ScanRelation planned && isOurs(planned.scan()) ? reopened(planned) : node));
+        node -> node instanceof DataSourceV2ScanRelation planned && isOurs(planned.scan()) ? reopened(planned, plan) : node));
   }
 
   private boolean isOurs(Scan scan) {
@@ -78,7 +77,7 @@ public class ReopenScans {
     return formats.contains(shortName.toLowerCase(Locale.ROOT));
   }
 
-  private LogicalPlan reopened(DataSourceV2ScanRelation planned) {
+  private LogicalPlan reopened(DataSourceV2ScanRelation planned, LogicalPlan plan) {
     DataSourceV2Relation relation = planned.relation();
     PythonScan scan = (PythonScan) planned.scan();
     Filter[] handedOver = (Filter[]) read(scan, "supportedFilters");
@@ -96,6 +95,7 @@ public class ReopenScans {
       throw new IllegalStateException("Spark's own push-down has already handed over filters");
     }
     count++;
+    if (taskDependent == null) taskDependent = TaskDependentRows.of(plan);  // plans without our scans need none
     ColumnarChoice reads = taskDependent.reads(planned, batches);
     PrunableTable table = new PrunableTable(relation.table(), everything(scan), status, reads, mostLimitedRows);
     return withTable(relation, table, output);

@@ -30,11 +30,11 @@ class TaskDependentRows {
 
   /** The scans of a plan from which rows are drawn or numbered before they are joined, grouped or sent to other tasks. */
   static TaskDependentRows of(LogicalPlan plan) {
-    var found = new TaskDependentRows();
+    var dependent = new TaskDependentRows();
     for (LogicalPlan node : Trees.nodes(plan)) {
-      if (dependsOnTask(node)) found.addScansBelow(node, found.scans);
+      if (dependsOnTask(node)) dependent.addScansBelow(node, dependent.scans);
     }
-    return found;
+    return dependent;
   }
 
   /**
