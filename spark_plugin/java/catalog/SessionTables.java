@@ -150,7 +150,7 @@ public class SessionTables extends SessionChanges {
       throw Errors.of("InvalidOptionError", "DELTA_TABLE_LOCATION_MISMATCH", called(ident) + " is at " + path + " and not at "
           + location + "; nothing was replaced. Leave the location out.");
     }
-    return new StagedSource(called(ident), new NewTable(path, columns, partitions, properties, false, Map.of()), true, mustExist, null);
+    return new StagedSource(called(ident), new NewTable(path, columns, partitions, properties, false), true, mustExist, null);
   }
 
   /** Raises for columns that Spark's own catalog would drop from tables of other formats without an error. */
@@ -209,7 +209,7 @@ public class SessionTables extends SessionChanges {
       throws NoSuchNamespaceException {
     String location = properties.get("location");
     String path = location == null ? defaultPath(ident) : Entry.localPath(location);
-    return new NewTable(path, columns, partitions, properties, true, Map.of());
+    return new NewTable(path, columns, partitions, properties, true);
   }
 
   private String defaultPath(Identifier ident) throws NoSuchNamespaceException {

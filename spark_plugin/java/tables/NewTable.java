@@ -37,9 +37,13 @@ public class NewTable {
 
   /**
    * Raises for partitions that are no columns, and for properties that are not Delta's. acceptsOthers: properties that are not
-   * Delta's are no error, because another place stores them. locationOption: a storage option that says where the table is to be,
-   * if the path is a name; empty if the path says it.
+   * Delta's are no error, because another place stores them.
    */
+  public NewTable(String path, Column[] columns, Transform[] partitions, Map<String, String> properties, boolean acceptsOthers) {
+    this(path, columns, partitions, properties, acceptsOthers, Map.of());
+  }
+
+  /** locationOption: a storage option that says where the table is to be, if the path is a name; empty if the path says it. */
   public NewTable(String path, Column[] columns, Transform[] partitions, Map<String, String> properties, boolean acceptsOthers,
       Map<String, String> locationOption) {
     this.path = path;
