@@ -115,9 +115,10 @@ class NewExternalTable:
         """The error for a table whose files are complete and whose name could not be entered: of the same class as the cause if
         that is a DeltaError. version: the table's newest; None if it could not be read."""
         name = "a table" if self._access is None else self._access.name.shown
-        message = "a table of that name was created meanwhile." if isinstance(error, TableAlreadyExistsError) else str(error)
-        if isinstance(error, DeltaError) and not isinstance(error, TableAlreadyExistsError):
-            message = error.message
+        if isinstance(error, TableAlreadyExistsError):
+            message = "a table of that name was created meanwhile."
+        else:
+            message = error.message if isinstance(error, DeltaError) else str(error)
         doubt = "may not be" if isinstance(error, CatalogUnavailableError) else "is not"
         at_version = "" if version is None else f", with version {version},"
         text = (
